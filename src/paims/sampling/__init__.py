@@ -1,0 +1,1 @@
+"""Densities and populations: the PAIMS sampler, for any density."""
