@@ -1,0 +1,84 @@
+"""Simulators to build emulators of: those of the paper and those of the field's comparisons.
+
+Each is a :class:`Simulator`: called with ``(n_runs, n_inputs)`` it gives ``(n_runs,)``.
+
+>>> from paims import simulators
+>>> simulators.get("borehole").n_inputs
+8
+>>> X = simulators.piston.design(60, random_state=0)
+>>> simulators.piston(X).shape
+(60,)
+"""
+
+from paims.simulators._analytic import friedman, ishigami
+from paims.simulators._engineering import borehole, otl_circuit, piston, robot_arm, wing_weight
+from paims.simulators._paper import (
+    branin,
+    branin_printed,
+    branin_standard,
+    two_d_model,
+    two_d_model_cited,
+    wave,
+)
+from paims.simulators._simulator import Input, Output, Simulator
+
+__all__ = [
+    "Input",
+    "Output",
+    "Simulator",
+    "borehole",
+    "branin",
+    "branin_printed",
+    "branin_standard",
+    "friedman",
+    "get",
+    "ishigami",
+    "names",
+    "otl_circuit",
+    "piston",
+    "robot_arm",
+    "two_d_model",
+    "two_d_model_cited",
+    "wave",
+    "wing_weight",
+]
+
+_REGISTRY: dict[str, Simulator] = {
+    simulator.name: simulator
+    for simulator in (
+        branin,
+        branin_printed,
+        branin_standard,
+        two_d_model,
+        two_d_model_cited,
+        wave,
+        borehole,
+        otl_circuit,
+        piston,
+        friedman,
+        wing_weight,
+        ishigami,
+        robot_arm,
+    )
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names of all simulators, the paper's first."""
+    return tuple(_REGISTRY)
+
+
+def get(name: str) -> Simulator:
+    """Return the simulator of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`; hyphens and capitals are forgiven.
+    """
+    try:
+        return _REGISTRY[name.lower().replace("-", "_")]
+    except (KeyError, AttributeError):
+        raise ValueError(
+            f"There is no simulator {name!r}; use one of {', '.join(names())}."
+        ) from None
