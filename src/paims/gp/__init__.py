@@ -1,1 +1,55 @@
 """Linear algebra and priors of a Gaussian process: the posterior of its hyper-parameters."""
+
+from paims.gp.kernels import Kernel, Matern32, Matern52, PowerExponential, SquaredExponential
+from paims.gp.means import Basis, Constant, Linear, Quadratic, UserBasis, Zero
+from paims.gp.nugget import (
+    BetaNugget,
+    EstimatedNugget,
+    FixedNugget,
+    Nugget,
+    NuggetPrior,
+    ReferenceNugget,
+    UniformNugget,
+)
+from paims.gp.posterior import Posterior
+from paims.gp.predictive import Coefficients, Predictive
+from paims.gp.priors import (
+    Flat,
+    JointlyRobust,
+    LogLaplace,
+    LogNormal,
+    Prior,
+    Reference,
+    SciPyPrior,
+)
+
+__all__ = [
+    "Basis",
+    "BetaNugget",
+    "Coefficients",
+    "Constant",
+    "EstimatedNugget",
+    "FixedNugget",
+    "Flat",
+    "JointlyRobust",
+    "Kernel",
+    "Linear",
+    "LogLaplace",
+    "LogNormal",
+    "Matern32",
+    "Matern52",
+    "Nugget",
+    "NuggetPrior",
+    "Posterior",
+    "PowerExponential",
+    "Predictive",
+    "Prior",
+    "Quadratic",
+    "Reference",
+    "ReferenceNugget",
+    "SciPyPrior",
+    "SquaredExponential",
+    "UniformNugget",
+    "UserBasis",
+    "Zero",
+]

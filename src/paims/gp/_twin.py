@@ -1,0 +1,228 @@
+r"""The plain NumPy twin of the compiled loop: the terms of the posterior for a batch of points.
+
+It has the compiled loop's interface and mathematics, is what the tests compare it with, and runs
+the kernels that have no compiled code. Per point, with :math:`K = LL^T`:
+
+- whiten, :math:`F = L^{-1}H = Q_1 R` (thin QR) and :math:`w = L^{-1}y`;
+- :math:`S^2` is the squared norm of the residual :math:`w - Q_1 Q_1^T w`;
+- :math:`\mathrm{tr} W_i = \mathrm{tr} M_i` and :math:`\mathrm{tr} W_i W_j = \langle M_i, M_j
+  \rangle` for the symmetric :math:`M_i = P L^{-1} \partial_i K L^{-T} P`,
+  :math:`P = I - Q_1 Q_1^T`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paims._parallel import for_chunks
+from paims.gp._arrays import FloatArray
+from paims.gp._threads import single_threaded_blas
+from paims.gp.kernels import COMPILED_KERNELS, Kernel, PowerExponential
+
+# Doubles in the largest array of a sub-batch: about a megabyte, what a core's cache holds.
+_BLOCK_SIZE = 120_000
+
+
+def core_terms(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel_code: int,
+    power: float,
+    phi: FloatArray,
+    delta: FloatArray,
+    information: int,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Terms of the log posterior for a batch of points, for the kernels with a code.
+
+    Parameters
+    ----------
+    X : (n, p) ndarray
+        Training inputs.
+    H : (n, q) ndarray
+        Design matrix; q may be 0.
+    y : (n,) ndarray
+        Training outputs.
+    kernel_code : int
+        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 power exponential.
+    power : float
+        Exponent of the power exponential; ignored otherwise.
+    phi : (m, p) ndarray
+        Correlation parameters.
+    delta : (m,) ndarray
+        Nuggets.
+    information : int
+        0: log|I| is not wanted (its column is 0); 1: the information matrix with rows for the
+        variance and each log phi_i; 2: one more row for the log nugget.
+    n_jobs : int, optional
+        Number of threads; None for every available core.
+
+    Returns
+    -------
+    (m, 4) ndarray
+        log|K|, log|H'K^-1 H| (0 for q = 0), S2 = y'Qy, log|I|. A point that fails is NaN in all
+        four, and does not change the others.
+    """
+    cls = COMPILED_KERNELS[kernel_code]
+    kernel = PowerExponential(power) if cls is PowerExponential else cls()
+    return core_terms_of_kernel(X, H, y, kernel, phi, delta, information, n_jobs)
+
+
+def core_terms_of_kernel(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    information: int,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """:func:`core_terms` for any kernel object."""
+    n, p = X.shape
+    out = np.full((len(phi), 4), np.nan)
+    valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)
+    # Failed points take part with harmless values, so that the shapes of all operations, and
+    # hence the bits of the other points, do not depend on them.
+    phi = np.where(valid[:, None], phi, 1.0)
+    delta = np.where(valid, delta, 1.0)
+    constant_in_span = _spans_constant(H)
+
+    def work(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            block = _block_terms(
+                X, H, y, kernel, phi[start:stop], delta[start:stop], information, constant_in_span
+            )
+        keep = valid[start:stop] & np.isfinite(block).all(axis=1)
+        out[start:stop][keep] = block[keep]
+
+    with single_threaded_blas():
+        for_chunks(work, len(phi), max(1, _BLOCK_SIZE // (n * n * (p + 1))), n_jobs)
+    return out
+
+
+def _block_terms(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    information: int,
+    constant_in_span: bool,
+) -> FloatArray:
+    """Terms of a sub-batch; NaN or infinity where a point fails."""
+    n, q = H.shape
+    m = len(phi)
+    K = kernel.correlation(X, X, phi)
+    K[:, np.arange(n), np.arange(n)] += delta[:, None]
+    L = _cholesky(K)
+    Fw = _solve_lower(L, np.broadcast_to(np.column_stack([H, y]), (m, n, q + 1)))
+    Q1, R = np.linalg.qr(Fw[:, :, :q])
+    residual = _project(Q1, Fw[:, :, q:])
+    terms = np.zeros((m, 4))
+    terms[:, 0] = 2.0 * np.log(_diagonal(L)).sum(axis=1)
+    terms[:, 1] = 2.0 * np.log(np.abs(_diagonal(R))).sum(axis=1)
+    terms[:, 2] = (residual**2).sum(axis=(1, 2))
+    if information:
+        B = _project(Q1, _solve_lower(L, np.broadcast_to(np.eye(n), (m, n, n))))
+        M = _whitened(B, kernel.derivatives(X, X, phi))
+        if information == 2:
+            M_nugget = _nugget_row(X, kernel, phi, delta, B, constant_in_span)
+            M = np.concatenate([M, M_nugget[:, None]], axis=1)
+        terms[:, 3] = _log_det_information(M, Q1)
+    return terms
+
+
+def _whitened(B: FloatArray, dK: FloatArray) -> FloatArray:
+    """M_i = B dK_i B' with B = P L^-1, for ``dK`` of shape (m, r, n, n)."""
+    M: FloatArray = B[:, None] @ dK @ B.swapaxes(1, 2)[:, None]
+    return M
+
+
+def _nugget_row(
+    X: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    B: FloatArray,
+    constant_in_span: bool,
+) -> FloatArray:
+    """Row of log delta, up to a multiple of the variance's row: M of delta I or of -k(X, X).
+
+    The two differ by P, the variance's row, so the determinant is the same; the smaller of them
+    has the digits. k(X, X) - 1 replaces k(X, X) where P removes constants.
+    """
+    if constant_in_span:
+        kernel_part = kernel.correlation_minus_one(X, X, phi)
+    else:
+        kernel_part = kernel.correlation(X, X, phi)
+    from_nugget = delta[:, None, None] * (B @ B.swapaxes(1, 2))
+    from_kernel = -_whitened(B, kernel_part[:, None])[:, 0]
+    smaller = (from_nugget**2).sum(axis=(1, 2)) <= (from_kernel**2).sum(axis=(1, 2))
+    row: FloatArray = np.where(smaller[:, None, None], from_nugget, from_kernel)
+    return row
+
+
+def _log_det_information(M: FloatArray, Q1: FloatArray) -> FloatArray:
+    """log|I| of the M_i, shape (m, r, n, n).
+
+    The variance's row is eliminated by subtracting from each M_i its part along P; the Gram
+    matrix of the rest is scaled to a unit diagonal, as its entries span many orders of magnitude.
+    """
+    m, r, n, _ = M.shape
+    freedom = n - Q1.shape[2]
+    P = np.eye(n) - Q1 @ Q1.swapaxes(1, 2)
+    mean = np.trace(M, axis1=2, axis2=3) / freedom
+    centred = (M - mean[:, :, None, None] * P[:, None]).reshape(m, r, n * n)
+    gram = centred @ centred.swapaxes(1, 2)
+    scale = np.sqrt(_diagonal(gram))
+    gram = gram / (scale[:, :, None] * scale[:, None, :])
+    log_det: FloatArray = np.log(freedom) + 2.0 * (
+        np.log(_diagonal(_cholesky(gram))).sum(axis=1) + np.log(scale).sum(axis=1)
+    )
+    return log_det
+
+
+def _project(Q1: FloatArray, B: FloatArray) -> FloatArray:
+    """(I - Q1 Q1') B."""
+    projected: FloatArray = B - Q1 @ (Q1.swapaxes(-1, -2) @ B)
+    return projected
+
+
+def _cholesky(A: FloatArray) -> FloatArray:
+    """Lower factors of a stack; NaN for the matrices that are not positive definite."""
+    try:
+        return np.asarray(np.linalg.cholesky(A), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        result = np.full_like(A, np.nan)
+        for matrix, factor in zip(A, result, strict=True):
+            try:
+                factor[:] = np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                continue
+        return result
+
+
+def _solve_lower(L: FloatArray, B: FloatArray) -> FloatArray:
+    """L^-1 B for stacks of lower triangular L.
+
+    NumPy has no stacked triangular solve. Reversed in both axes L is upper triangular; its LU
+    factorisation with pivoting is then itself, and the general solve a back substitution.
+    """
+    solution = np.asarray(np.linalg.solve(L[:, ::-1, ::-1], B[:, ::-1]), dtype=np.float64)
+    return solution[:, ::-1]
+
+
+def _diagonal(A: FloatArray) -> FloatArray:
+    return np.diagonal(A, axis1=1, axis2=2)
+
+
+def _spans_constant(H: FloatArray) -> bool:
+    """Whether a constant is in the span of the columns of H."""
+    if H.shape[1] == 0:
+        return False
+    ones = np.ones(len(H))
+    residual = ones - H @ np.linalg.lstsq(H, ones, rcond=None)[0]
+    return bool(np.abs(residual).max() < 1e-12)
