@@ -16,6 +16,7 @@ import numpy as np
 
 from paims._parallel import for_chunks
 from paims.gp._arrays import FloatArray
+from paims.gp._stacks import cholesky, diagonal, project_out, solve_lower
 from paims.gp._threads import single_threaded_blas
 from paims.gp.kernels import COMPILED_KERNELS, Kernel, PowerExponential
 
@@ -117,16 +118,16 @@ def _block_terms(
     m = len(phi)
     K = kernel.correlation(X, X, phi)
     K[:, np.arange(n), np.arange(n)] += delta[:, None]
-    L = _cholesky(K)
-    Fw = _solve_lower(L, np.broadcast_to(np.column_stack([H, y]), (m, n, q + 1)))
+    L = cholesky(K)
+    Fw = solve_lower(L, np.broadcast_to(np.column_stack([H, y]), (m, n, q + 1)))
     Q1, R = np.linalg.qr(Fw[:, :, :q])
-    residual = _project(Q1, Fw[:, :, q:])
+    residual = project_out(Q1, Fw[:, :, q:])
     terms = np.zeros((m, 4))
-    terms[:, 0] = 2.0 * np.log(_diagonal(L)).sum(axis=1)
-    terms[:, 1] = 2.0 * np.log(np.abs(_diagonal(R))).sum(axis=1)
+    terms[:, 0] = 2.0 * np.log(diagonal(L)).sum(axis=1)
+    terms[:, 1] = 2.0 * np.log(np.abs(diagonal(R))).sum(axis=1)
     terms[:, 2] = (residual**2).sum(axis=(1, 2))
     if information:
-        B = _project(Q1, _solve_lower(L, np.broadcast_to(np.eye(n), (m, n, n))))
+        B = project_out(Q1, solve_lower(L, np.broadcast_to(np.eye(n), (m, n, n))))
         M = _whitened(B, kernel.derivatives(X, X, phi))
         if information == 2:
             M_nugget = _nugget_row(X, kernel, phi, delta, B, constant_in_span)
@@ -177,46 +178,12 @@ def _log_det_information(M: FloatArray, Q1: FloatArray) -> FloatArray:
     mean = np.trace(M, axis1=2, axis2=3) / freedom
     centred = (M - mean[:, :, None, None] * P[:, None]).reshape(m, r, n * n)
     gram = centred @ centred.swapaxes(1, 2)
-    scale = np.sqrt(_diagonal(gram))
+    scale = np.sqrt(diagonal(gram))
     gram = gram / (scale[:, :, None] * scale[:, None, :])
     log_det: FloatArray = np.log(freedom) + 2.0 * (
-        np.log(_diagonal(_cholesky(gram))).sum(axis=1) + np.log(scale).sum(axis=1)
+        np.log(diagonal(cholesky(gram))).sum(axis=1) + np.log(scale).sum(axis=1)
     )
     return log_det
-
-
-def _project(Q1: FloatArray, B: FloatArray) -> FloatArray:
-    """(I - Q1 Q1') B."""
-    projected: FloatArray = B - Q1 @ (Q1.swapaxes(-1, -2) @ B)
-    return projected
-
-
-def _cholesky(A: FloatArray) -> FloatArray:
-    """Lower factors of a stack; NaN for the matrices that are not positive definite."""
-    try:
-        return np.asarray(np.linalg.cholesky(A), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        result = np.full_like(A, np.nan)
-        for matrix, factor in zip(A, result, strict=True):
-            try:
-                factor[:] = np.linalg.cholesky(matrix)
-            except np.linalg.LinAlgError:
-                continue
-        return result
-
-
-def _solve_lower(L: FloatArray, B: FloatArray) -> FloatArray:
-    """L^-1 B for stacks of lower triangular L.
-
-    NumPy has no stacked triangular solve. Reversed in both axes L is upper triangular; its LU
-    factorisation with pivoting is then itself, and the general solve a back substitution.
-    """
-    solution = np.asarray(np.linalg.solve(L[:, ::-1, ::-1], B[:, ::-1]), dtype=np.float64)
-    return solution[:, ::-1]
-
-
-def _diagonal(A: FloatArray) -> FloatArray:
-    return np.diagonal(A, axis1=1, axis2=2)
 
 
 def _spans_constant(H: FloatArray) -> bool:

@@ -8,6 +8,7 @@ paper's choice: linear in the denominator), in all others a range in the units o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -24,10 +25,16 @@ __all__ = [
 ]
 
 
-def _distances(X: FloatArray, X2: FloatArray) -> FloatArray:
-    """Distances ``(p, n, k)`` between the rows of ``X`` and ``X2``, one input at a time."""
-    distances: FloatArray = np.abs(X.T[:, :, None] - X2.T[:, None, :])
-    return distances
+# From this scaled distance on every built-in correlation is exactly 0 in double precision, and so
+# must be its derivative: not 0 times an overflow.
+_FAR = 1e4
+
+
+def _distances(X: FloatArray, X2: FloatArray) -> Iterator[FloatArray]:
+    """Distances ``(n, k)`` between the rows of ``X`` and ``X2``, one input after the other."""
+    for column, column2 in zip(X.T, X2.T, strict=True):
+        distance = column[:, None] - column2
+        yield np.abs(distance, out=distance)
 
 
 class Kernel(ABC):
@@ -82,7 +89,7 @@ class Kernel(ABC):
 
     def derivatives(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
         r"""Give :math:`\partial k / \partial \log \phi_i`, shape ``(m, p, n, k)``."""
-        distances = _distances(X, X2)
+        distances = list(_distances(X, X2))
         factors = np.stack(
             [self.factor(d, phi[:, i, None, None]) for i, d in enumerate(distances)], axis=1
         )
@@ -109,27 +116,78 @@ class Kernel(ABC):
         return f"{type(self).__name__}({arguments})"
 
 
-class _PositiveKernel(Kernel):
-    """A kernel without zeros: its derivative is the correlation times a slope."""
+class _ExponentialKernel(Kernel):
+    r"""A factor :math:`r = a(t) e^{-t}`, with t a scaled distance and a polynomial a(t) >= 1.
+
+    Correlations take one exponential for each pair, and derivatives are the correlation times
+    a slope.
+    """
 
     @abstractmethod
-    def slope(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        """Scaled distance t."""
+
+    def polynomial_minus_one(self, t: FloatArray) -> FloatArray | None:
+        """a(t) - 1; None for a kernel without polynomial."""
+        return None
+
+    @abstractmethod
+    def slope(self, t: FloatArray) -> FloatArray:
         r"""Logarithmic derivative :math:`\partial \log r / \partial \log \phi`."""
+
+    def _scaled(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> Iterator[FloatArray]:
+        """Scaled distances ``(m, n, k)``, one input after the other."""
+        for i, distance in enumerate(_distances(X, X2)):
+            t = self.scaled(distance, phi[:, i, None, None])
+            yield np.minimum(t, _FAR, out=t)
+
+    def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        """a(t) exp(-t)."""
+        t = np.minimum(self.scaled(distance, phi), _FAR)
+        excess = self.polynomial_minus_one(t)
+        decay: FloatArray = np.exp(-t)
+        return decay if excess is None else (1.0 + excess) * decay
 
     def factor_derivative(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
         """Derive the factor: factor times slope."""
-        return self.factor(distance, phi) * self.slope(distance, phi)
+        t = np.minimum(self.scaled(distance, phi), _FAR)
+        return self.factor(distance, phi) * self.slope(t)
+
+    def correlation(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
+        """Correlations ``(m, n, k)``."""
+        exponent = np.zeros((len(phi), len(X), len(X2)))
+        polynomial: FloatArray | float = 1.0
+        for t in self._scaled(X, X2, phi):
+            exponent -= t
+            excess = self.polynomial_minus_one(t)
+            if excess is not None:
+                excess += 1.0
+                polynomial = excess * polynomial
+        np.exp(exponent, out=exponent)
+        exponent *= polynomial
+        return exponent
+
+    def correlation_minus_one(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
+        """``correlation - 1`` without cancellation."""
+        exponent = np.zeros((len(phi), len(X), len(X2)))
+        for t in self._scaled(X, X2, phi):
+            exponent -= t
+            excess = self.polynomial_minus_one(t)
+            if excess is not None:
+                exponent += np.log1p(excess)
+        np.expm1(exponent, out=exponent)
+        return exponent
 
     def derivatives(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
         """Derive the correlation: correlation times slope, shape ``(m, p, n, k)``."""
         result = np.empty((*phi.shape, len(X), len(X2)))
-        for i, distance in enumerate(_distances(X, X2)):
-            result[:, i] = self.slope(distance, phi[:, i, None, None])
+        for i, t in enumerate(self._scaled(X, X2, phi)):
+            result[:, i] = self.slope(t)
         result *= self.correlation(X, X2, phi)[:, None]
         return result
 
 
-class SquaredExponential(_PositiveKernel):
+class SquaredExponential(_ExponentialKernel):
     r"""Squared exponential, :math:`k = \exp\{-\frac12 \sum_i (x_i - x'_i)^2 / \phi_i\}`.
 
     The paper's correlation function: :math:`\phi_i` is linear in the denominator, hence a
@@ -140,78 +198,61 @@ class SquaredExponential(_PositiveKernel):
     name = "squared_exponential"
     phi_power = 2.0
 
-    def _exponent(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        exponent = np.zeros((len(phi), len(X), len(X2)))
-        for i, distance in enumerate(_distances(X, X2)):
-            exponent -= distance**2 / phi[:, i, None, None]
-        exponent *= 0.5
-        return exponent
-
-    def correlation(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        """Correlations ``(m, n, k)``, with one exponential for each pair."""
-        exponent = self._exponent(X, X2, phi)
-        np.exp(exponent, out=exponent)
-        return exponent
-
-    def correlation_minus_one(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        """``correlation - 1`` without cancellation."""
-        exponent = self._exponent(X, X2, phi)
-        np.expm1(exponent, out=exponent)
-        return exponent
-
-    def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`\exp\{-d^2 / (2\phi)\}`."""
-        return np.exp(-0.5 * distance**2 / phi)
-
-    def slope(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`d^2 / (2\phi)`."""
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        r""":math:`t = d^2 / (2\phi)`."""
         return 0.5 * distance**2 / phi
 
+    def slope(self, t: FloatArray) -> FloatArray:
+        """The slope is t."""
+        return t
 
-class Matern32(_PositiveKernel):
-    r"""Matern 3/2, :math:`k = \prod_i (1 + a_i) e^{-a_i}`, :math:`a_i = \sqrt3 |x_i-x'_i|/\phi_i`.
 
-    :math:`\phi_i` is a range. :math:`\partial k / \partial \log \phi_i = k \, a_i^2 / (1 + a_i)`.
+class Matern32(_ExponentialKernel):
+    r"""Matern 3/2, :math:`k = \prod_i (1 + t_i) e^{-t_i}`, :math:`t_i = \sqrt3 |x_i-x'_i|/\phi_i`.
+
+    :math:`\phi_i` is a range. :math:`\partial k / \partial \log \phi_i = k \, t_i^2 / (1 + t_i)`.
     """
 
     name = "matern32"
 
-    def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`(1 + a) e^{-a}`, :math:`a = \sqrt3 d / \phi`."""
-        a = np.sqrt(3.0) * distance / phi
-        result: FloatArray = (1.0 + a) * np.exp(-a)
-        return result
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        r""":math:`t = \sqrt3 d / \phi`."""
+        scaled: FloatArray = np.sqrt(3.0) * distance / phi
+        return scaled
 
-    def slope(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`a^2 / (1 + a)`."""
-        a = np.sqrt(3.0) * distance / phi
-        result: FloatArray = a * a / (1.0 + a)
-        return result
+    def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
+        """A copy of t."""
+        return t.copy()
+
+    def slope(self, t: FloatArray) -> FloatArray:
+        r""":math:`t^2 / (1 + t)`."""
+        return t * t / (1.0 + t)
 
 
-class Matern52(_PositiveKernel):
-    r"""Matern 5/2, :math:`k = \prod_i (1 + a_i + a_i^2/3) e^{-a_i}` with :math:`a_i = \sqrt5 s_i`.
+class Matern52(_ExponentialKernel):
+    r"""Matern 5/2, :math:`k = \prod_i (1 + t_i + t_i^2/3) e^{-t_i}` with :math:`t_i = \sqrt5 s_i`.
 
     :math:`\phi_i` is a range, :math:`s_i = |x_i - x'_i| / \phi_i`.
-    :math:`\partial k / \partial \log \phi_i = k \, a_i^2 (1 + a_i) / (3 + 3 a_i + a_i^2)`.
+    :math:`\partial k / \partial \log \phi_i = k \, t_i^2 (1 + t_i) / (3 + 3 t_i + t_i^2)`.
     """
 
     name = "matern52"
 
-    def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`(1 + a + a^2/3) e^{-a}`, :math:`a = \sqrt5 d / \phi`."""
-        a = np.sqrt(5.0) * distance / phi
-        result: FloatArray = (1.0 + a + a * a / 3.0) * np.exp(-a)
-        return result
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        r""":math:`t = \sqrt5 d / \phi`."""
+        scaled: FloatArray = np.sqrt(5.0) * distance / phi
+        return scaled
 
-    def slope(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`a^2 (1 + a) / (3 + 3a + a^2)`."""
-        a = np.sqrt(5.0) * distance / phi
-        result: FloatArray = a * a * (1.0 + a) / (3.0 + 3.0 * a + a * a)
-        return result
+    def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
+        r""":math:`t + t^2/3`."""
+        return t * (1.0 + t / 3.0)
+
+    def slope(self, t: FloatArray) -> FloatArray:
+        r""":math:`t^2 (1 + t) / (3 + 3t + t^2)`."""
+        return t * t * (1.0 + t) / (3.0 + 3.0 * t + t * t)
 
 
-class PowerExponential(_PositiveKernel):
+class PowerExponential(_ExponentialKernel):
     r"""Power exponential, :math:`k = \exp\{-\sum_i (|x_i - x'_i| / \phi_i)^\alpha\}`.
 
     :math:`\phi_i` is a range, :math:`\alpha` the ``power``.
@@ -235,31 +276,14 @@ class PowerExponential(_PositiveKernel):
             )
         self.power = float(power)
 
-    def _exponent(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        exponent = np.zeros((len(phi), len(X), len(X2)))
-        for i, distance in enumerate(_distances(X, X2)):
-            exponent -= (distance / phi[:, i, None, None]) ** self.power
-        return exponent
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        r""":math:`t = (d/\phi)^\alpha`."""
+        scaled: FloatArray = (distance / phi) ** self.power
+        return scaled
 
-    def correlation(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        """Correlations ``(m, n, k)``, with one exponential for each pair."""
-        exponent = self._exponent(X, X2, phi)
-        np.exp(exponent, out=exponent)
-        return exponent
-
-    def correlation_minus_one(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        """``correlation - 1`` without cancellation."""
-        exponent = self._exponent(X, X2, phi)
-        np.expm1(exponent, out=exponent)
-        return exponent
-
-    def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`\exp\{-(d/\phi)^\alpha\}`."""
-        return np.exp(-((distance / phi) ** self.power))
-
-    def slope(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`\alpha (d/\phi)^\alpha`."""
-        return self.power * (distance / phi) ** self.power
+    def slope(self, t: FloatArray) -> FloatArray:
+        r""":math:`\alpha t`."""
+        return self.power * t
 
 
 #: The kernels with compiled code; the position is the code by which the compiled loop knows it.

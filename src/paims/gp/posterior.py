@@ -7,15 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError
 
+from paims._parallel import for_chunks
 from paims.gp import _twin
 from paims.gp._arrays import FloatArray, as_float_array, check_finite, check_points, check_runs
+from paims.gp._factorisation import Factorisation
+from paims.gp._threads import single_threaded_blas
 from paims.gp.kernels import Kernel, PowerExponential, as_kernel, compiled_code
 from paims.gp.means import Basis, as_basis, design_matrix
 from paims.gp.nugget import FixedNugget, Nugget, NuggetPrior, as_nugget
-from paims.gp.predictive import Coefficients, Factorisation, Predictive
+from paims.gp.predictive import Coefficients, Predictive
 from paims.gp.priors import Prior, as_prior
+
+# Doubles in the largest array of a block of draws, and new inputs treated at once.
+_BLOCK_SIZE = 250_000
+_BLOCK_INPUTS = 4096
 
 
 class Posterior:
@@ -238,11 +244,23 @@ class Posterior:
         nugget = np.broadcast_to(np.asarray(nugget, dtype=np.float64), (len(phi),))
         return np.column_stack([np.log(phi), self.nugget.parameter(nugget)])
 
-    def _factorise(self, phi: FloatArray, nugget: float) -> Factorisation | None:
-        try:
-            return Factorisation(self.X, self.H, self.y, self.kernel, phi, nugget)
-        except LinAlgError:
-            return None
+    def _for_blocks(
+        self, u: FloatArray, n_columns: int, work: Callable[[slice, Factorisation], None]
+    ) -> None:
+        """Call ``work(rows, factorisation)`` for blocks of draws that need little memory."""
+        phi, nugget = self.to_physical(u)
+
+        def block(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            with np.errstate(all="ignore"):
+                factors = Factorisation(
+                    self.X, self.H, self.y, self.kernel, phi[rows], nugget[rows]
+                )
+                work(rows, factors)
+
+        size = max(1, _BLOCK_SIZE // (self.n_runs * max(self.n_runs, n_columns)))
+        with single_threaded_blas():
+            for_chunks(block, len(u), size, self.n_jobs)
 
     def predict(
         self, u: Any, X_new: Any, *, include_nugget: bool = True, return_cov: bool = False
@@ -278,18 +296,22 @@ class Posterior:
         check_finite("X_new", X_new)
         H_new = self.mean(X_new)
         m, k = len(u), len(X_new)
-        mean = np.full((m, k), np.nan)
-        scale2 = np.full((m, k, k) if return_cov else (m, k), np.nan)
+        mean = np.empty((m, k))
+        scale2 = np.empty((m, k, k) if return_cov else (m, k))
         dof = self.n_runs - self.n_basis
-        for row, (phi, nugget) in enumerate(zip(*self.to_physical(u), strict=True)):
-            factorisation = self._factorise(phi, nugget)
-            if factorisation is None:
-                continue
-            predict = (
-                factorisation.predict_scale_matrix if return_cov else factorisation.predict_scale2
-            )
-            mean[row], term = predict(X_new, H_new, include_nugget)
-            scale2[row] = factorisation.S2 / dof * term
+
+        def work(rows: slice, factors: Factorisation) -> None:
+            scale = factors.S2 / dof
+            if return_cov:
+                mean[rows], matrix = factors.predict_jointly(X_new, H_new, include_nugget)
+                scale2[rows] = scale[:, None, None] * matrix
+                return
+            for start in range(0, k, _BLOCK_INPUTS):
+                part = slice(start, start + _BLOCK_INPUTS)
+                mean[rows, part], term = factors.predict(X_new[part], H_new[part], include_nugget)
+                scale2[rows, part] = scale[:, None] * term
+
+        self._for_blocks(u, k if return_cov else min(k, _BLOCK_INPUTS), work)
         return Predictive(mean, scale2, dof)
 
     def leave_one_out(self, u: Any) -> Predictive:
@@ -309,12 +331,13 @@ class Posterior:
             the basis functions are linearly dependent.
         """
         u = check_points("u", u, self.n_params)
-        mean = np.full((len(u), self.n_runs), np.nan)
-        scale2 = np.full((len(u), self.n_runs), np.nan)
-        for row, (phi, nugget) in enumerate(zip(*self.to_physical(u), strict=True)):
-            factorisation = self._factorise(phi, nugget)
-            if factorisation is not None:
-                mean[row], scale2[row] = factorisation.leave_one_out(self.y)
+        mean = np.empty((len(u), self.n_runs))
+        scale2 = np.empty((len(u), self.n_runs))
+
+        def work(rows: slice, factors: Factorisation) -> None:
+            mean[rows], scale2[rows] = factors.leave_one_out(self.y)
+
+        self._for_blocks(u, self.n_runs, work)
         return Predictive(mean, scale2, self.n_runs - 1 - self.n_basis)
 
     def coefficients(self, u: Any) -> Coefficients:
@@ -330,13 +353,12 @@ class Posterior:
         """
         u = check_points("u", u, self.n_params)
         m, q = len(u), self.n_basis
-        mean, scale2, S2 = np.full((m, q), np.nan), np.full((m, q, q), np.nan), np.full(m, np.nan)
+        mean, scale2, S2 = np.empty((m, q)), np.empty((m, q, q)), np.empty(m)
         dof = self.n_runs - q
-        for row, (phi, nugget) in enumerate(zip(*self.to_physical(u), strict=True)):
-            factorisation = self._factorise(phi, nugget)
-            if factorisation is None:
-                continue
-            R_inv = factorisation.solve_R(np.eye(q))
-            mean[row], S2[row] = factorisation.beta, factorisation.S2
-            scale2[row] = factorisation.S2 / dof * (R_inv @ R_inv.T)
+
+        def work(rows: slice, factors: Factorisation) -> None:
+            mean[rows], S2[rows] = factors.beta, factors.S2
+            scale2[rows] = (factors.S2 / dof)[:, None, None] * factors.coefficient_scale()
+
+        self._for_blocks(u, self.n_runs, work)
         return Coefficients(mean, scale2, S2, dof)
