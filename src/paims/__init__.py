@@ -1,3 +1,58 @@
-"""Gaussian-process emulators that tell the truth about their own uncertainty."""
+"""Gaussian-process emulators that tell the truth about their own uncertainty.
+
+Public names are loaded on first use, so that ``import paims`` is light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paims.sampling import (
+        Normal,
+        Product,
+        SampleResult,
+        SamplingWarning,
+        SoftUniform,
+        Uniform,
+        anneal,
+        sample,
+    )
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "Normal": "paims.sampling",
+    "Product": "paims.sampling",
+    "SampleResult": "paims.sampling",
+    "SamplingWarning": "paims.sampling",
+    "SoftUniform": "paims.sampling",
+    "Uniform": "paims.sampling",
+    "anneal": "paims.sampling",
+    "sample": "paims.sampling",
+}
+_MODULES = ("datasets", "gp", "sampling", "simulators")
+
+__all__ = [
+    "Normal",
+    "Product",
+    "SampleResult",
+    "SamplingWarning",
+    "SoftUniform",
+    "Uniform",
+    "anneal",
+    "sample",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return import_module(f"paims.{name}")
+    raise AttributeError(f"module 'paims' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES, "__version__"])

@@ -1,0 +1,207 @@
+"""From the last state of a run to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from paims.sampling._arrays import Array
+from paims.sampling.level import LevelInfo, State
+from paims.sampling.modes import find_modes
+from paims.sampling.pareto import pareto_k
+from paims.sampling.path import effective_size, log_incremental_weights
+from paims.sampling.pool import recycle
+from paims.sampling.result import SampleResult, Status, level_table
+from paims.sampling.scheme import Scheme
+from paims.sampling.target import Points, Target
+
+_RELIABLE_K = 0.7
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Points with weights for the target, and the evidence that comes with them."""
+
+    points: Points
+    weight: Array
+    log_evidence: float
+    log_evidence_error: float
+    pareto_k: float
+    source: str
+
+
+def assemble(
+    last: State,
+    at_one: State | None,
+    infos: Sequence[LevelInfo],
+    target: Target,
+    scheme: Scheme,
+    goal: str,
+    status: Status,
+    names: Sequence[str] | None,
+) -> SampleResult:
+    """Build the result from the state at temperature 1, or as near to it as the run came."""
+    state = last if at_one is None else at_one
+    weighted = _weigh(state, infos, scheme)
+    labels = _names(names, state.points.theta.shape[1])
+    notes = [] if not infos else _notes(state, infos, weighted, target, scheme, status)
+    result = SampleResult(
+        draws=weighted.points.theta,
+        log_density=target.as_given(weighted.points),
+        weights=weighted.weight,
+        names=labels,
+        levels=level_table(infos),
+        log_evidence=weighted.log_evidence,
+        log_evidence_error=weighted.log_evidence_error,
+        island_log_evidence=state.log_z,
+        n_evaluations=target.n_evaluations,
+        n_nan=target.n_nan,
+        pareto_k=weighted.pareto_k,
+        status=status,
+        goal="posterior",
+        source=weighted.source,
+        warnings=tuple(notes),
+        density_fn=target.log_density if target.vectorized else None,
+    )
+    if goal == "posterior":
+        return result
+    points = last.points
+    return replace(
+        result,
+        draws=points.theta,
+        log_density=target.as_given(points),
+        weights=np.full(len(points), 1.0 / len(points)),
+        goal="optimum",
+        source="last level",
+        posterior=replace(result, warnings=()),
+    )
+
+
+def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
+    recycled = _recycled(state) if scheme.recycle and state.level > 0 else None
+    if recycled is not None and recycled.pareto_k < _RELIABLE_K:
+        return recycled
+    log_ws = [
+        log_incremental_weights(island, state.beta, 1.0) - np.log(len(island)) + log_z
+        for island, log_z in zip(state.islands, state.log_z, strict=True)
+    ]
+    log_w = np.concatenate(log_ws)
+    log_evidence = float(logsumexp(log_w)) - float(np.log(len(log_ws)))
+    weight = np.exp(log_w - logsumexp(log_w))
+    alive = weight > 0
+    n = len(log_w)
+    relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
+    relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
+    tail = recycled.pareto_k if recycled is not None else float("nan")
+    return _Weighted(
+        state.points[alive],
+        weight[alive],
+        log_evidence,
+        float(np.sqrt(max(relative, 0.0))),
+        tail,
+        "last level",
+    )
+
+
+def _recycled(state: State) -> _Weighted:
+    pool = recycle(state.pool)
+    log_evidence = pool.log_evidence
+    weight = np.exp(pool.log_weight - log_evidence)
+    kept = weight > 1e-14 / len(weight)
+    relative = float(np.sum(weight**2)) - 1.0 / pool.n_drawn
+    return _Weighted(
+        pool.points[kept],
+        weight[kept] / weight[kept].sum(),
+        log_evidence,
+        float(np.sqrt(max(relative, 0.0))),
+        pareto_k(pool.log_weight),
+        "recycled",
+    )
+
+
+def _notes(
+    state: State,
+    infos: Sequence[LevelInfo],
+    weighted: _Weighted,
+    target: Target,
+    scheme: Scheme,
+    status: Status,
+) -> list[str]:
+    """What a user should know: each says what was seen and what to do."""
+    notes = []
+    more = "Run again with more n_samples (twice as many is a good start)."
+    if status.name != "converged":
+        notes.append(
+            f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
+            "are importance weighted from there and the rest may be rough."
+        )
+    worst = min(infos, key=lambda info: info.local_acceptance * info.global_acceptance)
+    rate = worst.local_acceptance * worst.global_acceptance
+    if rate < 0.02:
+        notes.append(
+            f"Global acceptance fell to {rate:.1%} at level {worst.level}: the chains hardly left "
+            f"the neighbourhood of their starts, so mode masses are not reliable. {more}"
+        )
+    if scheme.recycle and weighted.source != "recycled":
+        notes.append(
+            f"The recycled importance weights are not reliable (Pareto k = "
+            f"{weighted.pareto_k:.2f}, should be below {_RELIABLE_K}); the draws of the last "
+            f"level are used in their place, with a larger error. {more}"
+        )
+    if len(state.islands) == 2:
+        notes += _disagreement(state, infos, more)
+    if target.n_nan:
+        notes.append(
+            f"log_density was NaN at {target.n_nan} of {target.n_evaluations} points; these count "
+            "as zero density. Return -inf where that is meant."
+        )
+    return notes
+
+
+def _disagreement(state: State, infos: Sequence[LevelInfo], more: str) -> list[str]:
+    """Compare the two islands, which know nothing of each other's points."""
+    notes = []
+    sizes = [len(island) for island in state.islands]
+    expected = np.sqrt(
+        sum(2 * (sum(sizes) / max(info.effective_size, 1.0) - 1) / sum(sizes) for info in infos)
+        * 2
+    )
+    gap = abs(state.log_z[0] - state.log_z[1])
+    if gap > 5 * expected + 0.1:
+        notes.append(
+            f"The two islands disagree: their log evidences are {state.log_z[0]:.2f} and "
+            f"{state.log_z[1]:.2f}, {gap:.2f} apart where about {expected:.2f} is expected. {more}"
+        )
+    points = state.points
+    uniform = np.full(len(points), 1.0 / len(points))
+    log_w = log_incremental_weights(points, state.beta, 1.0)
+    weight = np.exp(log_w - logsumexp(log_w)) if state.beta < 1 else uniform
+    modes, label = find_modes(points.theta, points.log_pi, weight, min_mass=0.02)
+    for number in range(len(modes) if len(modes) > 1 else 0):
+        shares = [
+            float(np.mean(label[part] == number))
+            for part in (slice(0, sizes[0]), slice(sizes[0], None))
+        ]
+        middle = float(np.mean(shares))
+        noise = np.sqrt(middle * (1 - middle) * (4 / sizes[0] + 4 / sizes[1]))
+        if abs(shares[0] - shares[1]) > 5 * noise + 0.02:
+            notes.append(
+                f"The two islands disagree about the mass of the mode at "
+                f"{np.round(modes[number].location, 3).tolist()}: {shares[0]:.3f} and "
+                f"{shares[1]:.3f}. {more}"
+            )
+            break
+    return notes
+
+
+def _names(names: Sequence[str] | None, n_params: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"x{i + 1}" for i in range(n_params))
+    if len(names) != n_params:
+        raise ValueError(
+            f"names must have one entry for each of {n_params} parameters; got {names!r}."
+        )
+    return tuple(str(name) for name in names)

@@ -1,0 +1,192 @@
+"""Gaussian clusters of weighted points, as many as the data ask for.
+
+scikit-learn's GaussianMixture takes no weights and a fit for each number of clusters; here the
+points are split recursively, each split being kept when it lowers the Bayesian information
+criterion, and a few EM steps over all clusters follow. Deterministic: no random starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from paims.sampling import _compiled
+from paims.sampling._arrays import Array
+
+_FLOOR = 1e-9  # smallest variance of a cluster relative to that of all points
+_MAX_AXES = 8  # how many principal axes a split is tried along
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Gaussian clusters.
+
+    Attributes
+    ----------
+    share : ndarray, shape (n_clusters,)
+        Weight of each; sums to 1.
+    mean : ndarray, shape (n_clusters, n_params)
+    chol : ndarray, shape (n_clusters, n_params, n_params)
+        Lower Cholesky factors of the covariances.
+    inv_chol : ndarray, shape (n_clusters, n_params, n_params)
+    """
+
+    share: Array
+    mean: Array
+    chol: Array
+    inv_chol: Array
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    @staticmethod
+    def of(share: Array, mean: Array, cov: Array, floor: Array) -> Clusters:
+        """Build from covariances, lifted by ``floor`` on the diagonal."""
+        chol = np.linalg.cholesky(cov + np.diag(floor))
+        inverse = np.linalg.inv(chol)
+        return Clusters(share / share.sum(), mean, chol, np.ascontiguousarray(np.tril(inverse)))
+
+    def log_responsibilities(self, x: Array) -> tuple[float, Array]:
+        """Mean log likelihood, and log probability of each cluster at each point."""
+        log_resp = np.empty((len(x), len(self)))
+        uniform = np.full(len(x), 1.0 / max(len(x), 1))
+        value = self._expectation(x, uniform, log_resp)
+        return value, log_resp
+
+    def _expectation(self, x: Array, w: Array, log_resp: Array) -> float:
+        return float(
+            _compiled.expectation(x, w, log_resp, np.log(self.share), self.mean, self.inv_chol)
+        )
+
+
+def single_cluster(x: Array, w: Array) -> Clusters:
+    """Describe all points by one cluster: their weighted mean and covariance."""
+    return _maximise(x, w, np.zeros((len(x), 1)), _floor(x, w))
+
+
+def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, Array]:
+    """Split weighted points into Gaussian clusters by BIC.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, n_params)
+        Distinct points.
+    w : ndarray, shape (n,)
+        Their weights, summing to 1.
+    max_clusters : int
+        Upper limit.
+
+    Returns
+    -------
+    clusters : Clusters
+        Mean and covariance of the points that belong to each cluster.
+    label : ndarray of int, shape (n,)
+        The cluster of each point.
+    """
+    x = np.ascontiguousarray(x)
+    floor = _floor(x, w)
+    effective = 1.0 / float(np.sum(w**2))
+    n_params = x.shape[1]
+    smallest = max(2.0 * (n_params + 1), 10.0)
+
+    leaves: list[Array] = []
+    queue = [np.arange(len(x))]
+    while queue:
+        members = queue.pop(0)
+        local = effective * float(w[members].sum())
+        room = len(leaves) + len(queue) + 2 <= max_clusters
+        halves = _split(x[members], w[members], local, smallest, floor) if room else None
+        if halves is None:
+            leaves.append(members)
+        else:
+            queue += [members[halves], members[~halves]]
+
+    label = np.empty(len(x), dtype=np.int64)
+    for r, members in enumerate(leaves):
+        label[members] = r
+    if len(leaves) > 1:
+        label = _polish(x, w, label, floor)
+    kept, label = np.unique(label, return_inverse=True)
+    clusters = _maximise(x, w, _hard(label, len(kept)), floor)
+    return clusters, label
+
+
+def _split(x: Array, w: Array, local: float, smallest: float, floor: Array) -> Array | None:
+    """Halve a set of points if BIC says so: boolean mask of one half, or None."""
+    n_params = x.shape[1]
+    if local < 2 * smallest or len(x) < 2 * smallest:
+        return None
+    w = w / w.sum()
+    whole = _maximise(x, w, np.zeros((len(x), 1)), floor)
+    log_resp = np.empty((len(x), 1))
+    single = whole._expectation(x, w, log_resp)
+    values, vectors = np.linalg.eigh(whole.chol[0] @ whole.chol[0].T)
+    best, best_resp = -np.inf, None
+    for axis in np.argsort(values)[::-1][:_MAX_AXES]:
+        coordinate = (x - whole.mean[0]) @ vectors[:, axis]
+        start = _hard((coordinate > 0).astype(np.int64), 2)
+        value, resp = _em(x, w, start, floor, n_steps=5)
+        if value > best:
+            best, best_resp = value, resp
+    if best_resp is None:
+        return None
+    best, best_resp = _em(x, w, best_resp, floor, n_steps=40)
+    n_extra = 1 + n_params + n_params * (n_params + 1) / 2
+    if local * (best - single) <= 0.5 * n_extra * np.log(local):
+        return None
+    half = best_resp[:, 0] > best_resp[:, 1]
+    share = float(w[half].sum())
+    enough = min(share, 1 - share) * local >= smallest
+    distinct = min(np.count_nonzero(half), np.count_nonzero(~half)) >= smallest
+    return half if enough and distinct else None
+
+
+def _em(x: Array, w: Array, log_resp: Array, floor: Array, n_steps: int) -> tuple[float, Array]:
+    """Run EM from responsibilities; -inf when a cluster dies."""
+    log_resp = log_resp.copy()
+    value = -np.inf
+    for _ in range(n_steps):
+        clusters = _maximise(x, w, log_resp, floor)
+        if np.any(clusters.share < 1e-8):
+            return -np.inf, log_resp
+        previous, value = value, clusters._expectation(x, w, log_resp)
+        if value - previous < 1e-4:
+            break
+    return value, log_resp
+
+
+def _polish(x: Array, w: Array, label: Array, floor: Array, n_steps: int = 10) -> Array:
+    """Let the leaves of the splitting compete for their points; clusters that die are dropped."""
+    value, log_resp = _em(x, w, _hard(label, int(label.max()) + 1), floor, n_steps)
+    if not np.isfinite(value):
+        return label
+    new = np.argmax(log_resp, axis=1)
+    counts = np.bincount(new, minlength=log_resp.shape[1])
+    too_small = (counts > 0) & (counts < x.shape[1] + 2)
+    if np.any(too_small):
+        log_resp[:, too_small] = -np.inf
+        new = np.argmax(log_resp, axis=1)
+    return np.asarray(new)
+
+
+def _maximise(x: Array, w: Array, log_resp: Array, floor: Array) -> Clusters:
+    n_clusters, n_params = log_resp.shape[1], x.shape[1]
+    share = np.empty(n_clusters)
+    mean = np.empty((n_clusters, n_params))
+    cov = np.empty((n_clusters, n_params, n_params))
+    _compiled.maximisation(x, w, log_resp, share, mean, cov)
+    return Clusters.of(share, mean, cov, floor)
+
+
+def _hard(label: Array, n_clusters: int) -> Array:
+    log_resp = np.full((len(label), n_clusters), -1e300)
+    log_resp[np.arange(len(label)), label] = 0.0
+    return log_resp
+
+
+def _floor(x: Array, w: Array) -> Array:
+    centre = w @ x
+    variance = w @ (x - centre) ** 2
+    tiny = np.finfo(float).eps * (1 + np.abs(centre)) ** 2
+    return np.asarray(_FLOOR * variance + tiny**1.5 + np.finfo(float).tiny)

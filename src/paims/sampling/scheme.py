@@ -1,0 +1,96 @@
+"""What distinguishes the paper's scheme from the default one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from paims.sampling._arrays import Array
+from paims.sampling.resampling import systematic
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The choices of a sampling scheme. Use :func:`default_scheme` or :func:`paper_scheme`.
+
+    Attributes
+    ----------
+    n_islands : int
+        Two populations that see each other's markers only, or one that sees its own.
+    shrinking : bool
+        Per-mode shrinkage kernels with a chosen spread; otherwise the paper's random walks from
+        the markers with decaying spread and one covariance.
+    equal_chains : bool
+        One chain for each point, systematically resampled; otherwise chain lengths multinomial by
+        weight, as in TMCMC.
+    recycle : bool
+        Whether all candidates form the final sample.
+    max_sweeps : int
+        Most transitions of a chain in a level.
+    forgotten : float
+        Sweeps go on until the correlation between the chains' starts and ends, the largest over
+        coordinates and log p, is below this.
+    effective_share : float
+        gamma of the temperature rule.
+    max_markers : int
+        Markers of an island are thinned to this number.
+    n_judges : int
+        Points on which the spread is judged.
+    n_jobs : int or None
+    """
+
+    n_islands: int
+    shrinking: bool
+    equal_chains: bool
+    recycle: bool
+    max_sweeps: int
+    forgotten: float
+    effective_share: float = 0.5
+    max_markers: int = 1000
+    n_judges: int = 200
+    n_jobs: int | None = None
+
+    def chains(self, weight: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Starting points of the chains (indices into the population) and their lengths."""
+        if self.equal_chains:
+            index = systematic(weight, len(weight), rng)
+            return index, np.ones(len(index), dtype=np.int64)
+        counts = rng.multinomial(len(weight), weight)
+        index = np.flatnonzero(counts)
+        return index, counts[index]
+
+    def second_scale(self, n_params: int) -> float:
+        """c0 of the second stage: 2.38 / sqrt(d), the optimal scaling of a random walk."""
+        return 2.38 / float(np.sqrt(n_params))
+
+    def decayed_spread(self, n_params: int, level: int) -> float:
+        """c_k = nu^k c_0 with nu = 1/2 (paper, section 3.2)."""
+        return self.second_scale(n_params) * 0.5**level
+
+
+def default_scheme(n_jobs: int | None = None) -> Scheme:
+    """Two islands, equal chains, shrinkage kernels, recycling."""
+    return Scheme(
+        n_islands=2,
+        shrinking=True,
+        equal_chains=True,
+        recycle=True,
+        max_sweeps=10,
+        forgotten=0.7,
+        n_jobs=n_jobs,
+    )
+
+
+def paper_scheme(n_jobs: int | None = None) -> Scheme:
+    """The paper's choices."""
+    return Scheme(
+        n_islands=1,
+        shrinking=False,
+        equal_chains=False,
+        recycle=False,
+        max_sweeps=1,
+        forgotten=np.inf,
+        max_markers=10**9,
+        n_jobs=n_jobs,
+    )
