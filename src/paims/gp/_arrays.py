@@ -12,6 +12,8 @@ FloatArray = npt.NDArray[np.float64]
 
 def as_float_array(name: str, values: Any, ndim: int) -> FloatArray:
     """Contiguous float64 copy of ``values`` with ``ndim`` axes; errors name the argument."""
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} must hold real numbers; got complex ones.")
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -19,8 +21,6 @@ def as_float_array(name: str, values: Any, ndim: int) -> FloatArray:
             f"{name} must hold real numbers; it could not be read as float64 ({error}). "
             "Encode categories and dates as numbers first."
         ) from error
-    if np.iscomplexobj(values):
-        raise ValueError(f"{name} must hold real numbers; got complex ones.")
     if array.ndim != ndim:
         shape = {1: "(n,)", 2: "(n, p)"}[ndim]
         raise ValueError(
