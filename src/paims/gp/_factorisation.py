@@ -99,6 +99,7 @@ class Factorisation:
         mean, V, G = self._predict(X_new, H_new)
         matrix = self.kernel.correlation(X_new, X_new, self.phi)
         matrix += G.swapaxes(1, 2) @ G - V @ V.swapaxes(1, 2)
+        matrix = 0.5 * (matrix + matrix.swapaxes(1, 2))
         diagonal = np.arange(len(X_new))
         if include_nugget:
             matrix[:, diagonal, diagonal] += self.nugget[:, None]

@@ -295,6 +295,10 @@ COMPILED_KERNELS: tuple[type[Kernel], ...] = (
 )
 
 
+#: The kernels that can be asked for by name, with compiled code or without.
+NAMED_KERNELS: tuple[type[Kernel], ...] = COMPILED_KERNELS
+
+
 def compiled_code(kernel: Kernel) -> int | None:
     """Code of a kernel that has compiled code, else None.
 
@@ -307,7 +311,7 @@ def as_kernel(kernel: str | Kernel) -> Kernel:
     """Kernel object of a name, or the object itself."""
     if isinstance(kernel, Kernel):
         return kernel
-    by_name = {cls.name: cls for cls in COMPILED_KERNELS}
+    by_name = {cls.name: cls for cls in NAMED_KERNELS}
     if isinstance(kernel, str) and kernel in by_name:
         return by_name[kernel]()
     raise ValueError(
