@@ -137,15 +137,18 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
     )
 
 
-def next_level(state: State, target: Target, scheme: Scheme) -> tuple[State, LevelInfo]:
+def next_level(
+    state: State, target: Target, scheme: Scheme, cool: bool = False
+) -> tuple[State, LevelInfo]:
     """Anneal by one level.
 
     Weights, markers, mixtures, then sweeps of the chains until they have forgotten their starts
-    (``scheme.forgotten``).
+    (``scheme.forgotten``). At temperature 1 the level is another round there, with better
+    markers; with ``cool`` it goes on towards 0.
     """
     rng = state.rng()
     before = target.n_evaluations
-    ceiling = 1.0 if state.beta < 1.0 else np.inf
+    ceiling = np.inf if cool and state.beta >= 1.0 else 1.0
     beta = next_beta(state.points, state.beta, scheme.effective_share, ceiling)
     log_ws = [log_incremental_weights(island, state.beta, beta) for island in state.islands]
     weights = [np.exp(log_w - logsumexp(log_w)) for log_w in log_ws]

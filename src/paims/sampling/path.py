@@ -45,6 +45,8 @@ def next_beta(points: Points, beta_old: float, share: float, ceiling: float) -> 
     The effective size is ``share`` of the points with non-zero density (paper, the equation for
     tau_k, with gamma = share). A step that would pass ``ceiling`` stops exactly there.
     """
+    if beta_old == ceiling:
+        return beta_old
     alive = points[np.isfinite(points.log_pi)]
     wanted = share * len(alive)
 

@@ -32,9 +32,17 @@ class Batch:
     log_q: Array
 
     @property
+    def log_weight(self) -> Array:
+        """Log importance weights of the batch alone, -inf where the target is zero."""
+        out = np.full(len(self.points), -np.inf)
+        alive = np.isfinite(self.points.log_pi)
+        out[alive] = self.points.log_pi[alive] - self.log_q[alive]
+        return out
+
+    @property
     def efficiency(self) -> float:
         """Effective size per point of the batch alone as an importance sample of the target."""
-        return effective_size(self.points.log_pi - self.log_q) / max(len(self.points), 1)
+        return effective_size(self.log_weight) / max(len(self.points), 1)
 
 
 @dataclass(frozen=True)
@@ -61,43 +69,81 @@ class Recycled:
         """Log of the estimate of the integral of pi."""
         return float(logsumexp(self.log_weight))
 
+    @property
+    def effective_size(self) -> float:
+        """Effective number of draws."""
+        return effective_size(self.log_weight)
 
-def recycle(pool: tuple[Batch, ...]) -> Recycled:
-    """Weigh the points of the pool against the mixture of all proposals that made it.
+
+class Recycler:
+    """Weighs the points of a growing pool against the mixture of all proposals that made it.
 
     With n_k points from proposal q_k, the weight of any point x is pi(x) / sum_k n_k q_k(x)
     (the balance heuristic). Batches of high temperature, which say next to nothing of the target,
-    are left out before anything is weighed; the reference's draws always stay, as they bound the
-    weights.
+    are left out; the reference's draws always stay, as they bound the weights.
+
+    A point that has become a marker of a later mixture would see that mixture inflated by its own
+    kernel, which biases the evidence down; there the mixture is taken without it.
     """
-    used = [b for b in pool if b.mixture is None or b.efficiency >= _USEFUL]
-    if all(batch.mixture is None for batch in used):
-        used = [used[0], *pool[-2:]]
-    points = Points.concatenate([batch.points for batch in used])
-    n_drawn = len(points)
-    alive = np.isfinite(points.log_pi)
-    log_total = np.full(n_drawn, -np.inf)
-    for mixture, number, own in _proposals(used):
-        log_q = np.full(n_drawn, -np.inf)
-        if mixture is None:
-            log_q[alive] = points.log_m[alive]
-        else:
-            foreign = alive & np.isnan(own)
-            log_q[foreign] = mixture.log_density(points.theta[foreign])
-            known = ~np.isnan(own)
-            log_q[known] = own[known]
-        log_total = np.logaddexp(log_total, np.log(number) + log_q)
-    return Recycled(points[alive], points.log_pi[alive] - log_total[alive], n_drawn)
+
+    def __init__(self) -> None:
+        self._mixtures: list[MarkerMixture | None] = []
+        self._numbers: list[int] = []
+        self._points: list[Points] = []
+        self._log_q: list[list[Array]] = []  # [mixture][batch]
+        self._n_seen = 0
+        self._last: tuple[Batch, ...] = ()
+
+    def update(self, pool: tuple[Batch, ...]) -> None:
+        """Take in the batches that have been added to the pool since the last call."""
+        for batch in pool[self._n_seen :]:
+            if batch.mixture is None or batch.efficiency >= _USEFUL:
+                self._add(batch)
+        self._n_seen = len(pool)
+        self._last = pool[-2:]
+
+    def recycled(self) -> Recycled:
+        """Return the importance sample of the batches so far."""
+        if all(mixture is None for mixture in self._mixtures):
+            for batch in self._last:
+                self._add(batch)
+        points = Points.concatenate(self._points)
+        alive = np.isfinite(points.log_pi)
+        log_total = np.full(len(points), -np.inf)
+        for number, log_q in zip(self._numbers, self._log_q, strict=True):
+            log_total = np.logaddexp(log_total, np.log(number) + np.concatenate(log_q))
+        log_weight = points.log_pi[alive] - log_total[alive]
+        return Recycled(points[alive], log_weight, len(points))
+
+    def _add(self, batch: Batch) -> None:
+        known = [i for i, mixture in enumerate(self._mixtures) if mixture is batch.mixture]
+        if not known:
+            self._mixtures.append(batch.mixture)
+            self._numbers.append(0)
+            self._log_q.append([_log_density(batch.mixture, points) for points in self._points])
+            known = [len(self._mixtures) - 1]
+        self._numbers[known[0]] += len(batch.points)
+        self._points.append(batch.points)
+        for i, mixture in enumerate(self._mixtures):
+            own = i == known[0]
+            self._log_q[i].append(batch.log_q if own else _log_density(mixture, batch.points))
 
 
-def _proposals(used: list[Batch]) -> list[tuple[MarkerMixture | None, int, Array]]:
-    """Distinct proposals, their numbers of draws, and their densities where already known."""
-    sizes = [len(batch.points) for batch in used]
-    edges = np.cumsum([0, *sizes])
-    found: dict[int, tuple[MarkerMixture | None, int, Array]] = {}
-    for i, batch in enumerate(used):
-        key = id(batch.mixture)
-        _, number, known = found.get(key, (None, 0, np.full(edges[-1], np.nan)))
-        known[edges[i] : edges[i + 1]] = batch.log_q
-        found[key] = (batch.mixture, number + sizes[i], known)
-    return list(found.values())
+def recycle(pool: tuple[Batch, ...]) -> Recycled:
+    """Weigh a whole pool at once."""
+    recycler = Recycler()
+    recycler.update(pool)
+    return recycler.recycled()
+
+
+def _log_density(mixture: MarkerMixture | None, points: Points) -> Array:
+    """Log density of a proposal at points that it did not draw, without their own kernels."""
+    if mixture is None:
+        return points.log_m
+    log_q = np.full(len(points), -np.inf)
+    alive = np.flatnonzero(np.isfinite(points.log_pi))
+    log_q[alive] = mixture.log_density(points.theta[alive])
+    marker = mixture.find_markers(points.theta)
+    own = np.flatnonzero(marker >= 0)
+    log_q[own] = mixture.without(marker[own], log_q[own])
+    return log_q

@@ -150,6 +150,33 @@ class MarkerMixture:
         self._sums(x, log_p, _NONE, local)
         return local
 
+    def find_markers(self, x: Array) -> Array:
+        """Index of the marker that each point is, -1 for those that are none."""
+        theta = self.markers.theta
+        order = np.argsort(theta[:, 0], kind="stable")
+        place = np.searchsorted(theta[order, 0], x[:, 0])
+        candidate = order[np.minimum(place, len(order) - 1)]
+        same = np.all(theta[candidate] == x, axis=1)
+        return np.where(same, candidate, -1)
+
+    def without(self, marker: Array, log_density: Array) -> Array:
+        """Log density at markers, given that of the whole mixture there, without their kernels."""
+        weight = self.markers.weight[marker]
+        white = self.markers.white[:, marker]
+        r = self.markers.label[marker]
+        log_det = np.sum(
+            np.log(np.diagonal(self.markers.clusters.inv_chol, axis1=1, axis2=2)), axis=1
+        )
+        n_params = len(white)
+        log_own = (
+            np.log(weight)
+            + log_det[r]
+            - n_params * (np.log(self.spread) + 0.5 * np.log(2 * np.pi))
+            - 0.5 * ((1 - self.pull) / self.spread) ** 2 * np.sum(white**2, axis=0)
+        )
+        share = np.minimum(np.exp(log_own - log_density), 1 - 1e-9)
+        return np.asarray(log_density + np.log1p(-share) - np.log1p(-weight))
+
     def _log_clusters(self, x: Array) -> Array:
         """Log of share times density of each cluster: at c = 1 its markers all have its kernel."""
         clusters, offset = self.markers.clusters, self.markers.offset

@@ -12,6 +12,7 @@ import numpy as np
 
 from paims.sampling.assemble import assemble
 from paims.sampling.level import LevelInfo, State, first_state, next_level
+from paims.sampling.pool import Recycler
 from paims.sampling.progress import Progress
 from paims.sampling.references import Reference
 from paims.sampling.result import SampleResult, SamplingWarning, Status
@@ -177,13 +178,27 @@ def _levels(
     size = _n_samples(n_samples, target)
     state = first_state(target, size, seed, scheme)
     yield Level(state, None)
-    while True:
+    while state.beta < 1.0:
         state, info = next_level(state, target, scheme)
         yield Level(state, info)
-        if state.beta >= 1.0 and (
-            goal == "posterior" or info.sd_log_density <= _OPTIMUM * state.initial_sd
-        ):
+    if goal == "posterior":
+        yield from _rounds(state, target, scheme)
+        return
+    while info.sd_log_density > _OPTIMUM * state.initial_sd:
+        state, info = next_level(state, target, scheme, cool=True)
+        yield Level(state, info)
+
+
+def _rounds(state: State, target: Target, scheme: Scheme) -> Iterator[Level]:
+    """Go on at temperature 1 until the recycled sample is as large as wanted."""
+    wanted = scheme.wanted_share * len(state.points)
+    recycler = Recycler()
+    for _ in range(scheme.max_rounds):
+        recycler.update(state.pool)
+        if recycler.recycled().effective_size >= wanted:
             return
+        state, info = next_level(state, target, scheme)
+        yield Level(state, info)
 
 
 def _reached(goal: str) -> str:

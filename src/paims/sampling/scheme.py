@@ -31,6 +31,11 @@ class Scheme:
     forgotten : float
         Sweeps go on until the correlation between the chains' starts and ends, the largest over
         coordinates and log p, is below this.
+    wanted_share : float
+        Rounds at temperature 1 go on until the recycled sample has this effective size, relative
+        to the number of points.
+    max_rounds : int
+        Most rounds at temperature 1 after the first.
     effective_share : float
         gamma of the temperature rule.
     max_markers : int
@@ -46,6 +51,8 @@ class Scheme:
     recycle: bool
     max_sweeps: int
     forgotten: float
+    wanted_share: float = 0.0
+    max_rounds: int = 0
     effective_share: float = 0.5
     max_markers: int = 1000
     n_judges: int = 200
@@ -78,6 +85,8 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         recycle=True,
         max_sweeps=10,
         forgotten=0.7,
+        wanted_share=1.75,
+        max_rounds=10,
         n_jobs=n_jobs,
     )
 
