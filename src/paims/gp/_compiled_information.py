@@ -1,0 +1,200 @@
+"""The information matrix of four points at once: whitened slopes, inner products, determinant."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paims.gp._arrays import FloatArray
+from paims.gp._compiled_simd import (
+    LANES,
+    Vector,
+    add,
+    div,
+    fma,
+    fnma,
+    load,
+    mul,
+    part,
+    splat,
+    store,
+    sub,
+    where_less,
+)
+from paims.gp._compiled_tiles import (
+    GROUP,
+    STRIP,
+    product,
+    read,
+    symmetric_product,
+    tile_sum,
+    write,
+)
+
+_PARALLEL = 1e-6  # a smaller pivot of the scaled information matrix has lost too many digits
+
+
+@part
+def whiten(
+    w: FloatArray, dof: int, size: int, total: int, LI: int, D: int, V: int, M: int
+) -> Vector:
+    """M = L^-1 D L^-T - c I with c its mean eigenvalue; what is left of tr M is returned.
+
+    With D = N + N', N block lower triangular (its transpose is stored) and V = L^-1 N, it is
+    V L^-T + L^-1 V' - c I: n^3 operations instead of the 4 n^3 of two products. M is stored as
+    its tiles, those of the diagonal first and then those below it.
+    """
+    ld = LANES * total
+    below = M + 12 * size
+    for group in range(0, size, GROUP):
+        for strip in range(group, size, STRIP):
+            for i in range(strip, size, 3):
+                stop = min(strip + STRIP, i + 3)
+                for j in range(group, min(group + GROUP, i + 3), 3):
+                    k = max(strip, j)
+                    tile = V + i * ld + LANES * j
+                    a, b = LI + i * ld + LANES * k, D + j * ld + LANES * k
+                    t = product(w, a, ld, b, ld, stop - k)
+                    write(w, tile, ld, t if strip == group else tile_sum(read(w, tile, ld), t))
+    for group in range(0, size, GROUP):
+        for strip in range(0, min(group + GROUP, size), STRIP):
+            k = LANES * strip
+            for i in range(group, size, 3):
+                for j in range(max(group, strip), min(group + GROUP, i + 3), 3):
+                    width = min(STRIP, j + 3 - strip)
+                    t = symmetric_product(w, V + k, LI + k, ld, i, j, width)
+                    tile = M + 12 * j if i == j else below + 2 * i * (i - 3) + 12 * j
+                    write(w, tile, 12, t if strip == 0 else tile_sum(read(w, tile, 12), t))
+    trace = splat(0.0)
+    for i in range(dof):
+        trace = add(trace, load(w, M + 12 * i + 4 * (i % 3)))
+    c = div(trace, splat(float(dof)))
+    trace = splat(0.0)
+    for i in range(dof):
+        at = M + 12 * i + 4 * (i % 3)
+        d = sub(load(w, at), c)
+        store(w, at, d)
+        trace = add(trace, d)
+    return trace
+
+
+@part
+def _gram(w: FloatArray, M: int, size: int, rows: int, G: int) -> None:
+    """<M_a, M_b> for a >= b, tile by tile; what is below the diagonal counts twice."""
+    diagonal = 3 * size
+    length = size * (size + 3) // 2
+    ld = LANES * length
+    for k in range(0, LANES * rows * rows, LANES):
+        store(w, G + k, splat(0.0))
+    start = 0
+    while start < length:
+        stop = min(start + STRIP, length if start >= diagonal else diagonal)
+        weight = splat(2.0 if start >= diagonal else 1.0)
+        for a in range(0, rows, 3):
+            for b in range(0, a + 3, 3):
+                left, right = M + a * ld + LANES * start, M + b * ld + LANES * start
+                t = product(w, left, ld, right, ld, stop - start)
+                for k in range(9):
+                    at = G + LANES * ((a + k // 3) * rows + b + k % 3)
+                    store(w, at, fma(weight, t[k], load(w, at)))
+        start = stop
+
+
+@part
+def _log_det_information(gram: FloatArray, trace: FloatArray, dof: int) -> tuple[float, float]:
+    """log|I| from <M_i, M_j> and tr M_i, and its smallest pivot; 0 when it is not positive.
+
+    |I| = (n-q) |<M_i, M_j> - tr M_i tr M_j / (n-q)|, and the matrix on the right does not change
+    when a multiple of the identity is added to an M_i. It is scaled by its diagonal, whose
+    entries span many orders of magnitude.
+    """
+    n_rows = trace.shape[0]
+    smallest = 1.0
+    log_det = math.log(dof)
+    for a in range(n_rows):
+        for b in range(a + 1):
+            gram[a, b] -= trace[a] * trace[b] / dof
+    for a in range(n_rows):
+        if not 0.0 < gram[a, a] < math.inf:
+            return math.nan, 1.0
+        log_det += math.log(gram[a, a])
+        trace[a] = 1.0 / math.sqrt(gram[a, a])
+    for a in range(n_rows):
+        for b in range(a + 1):
+            s = gram[a, b] * trace[a] * trace[b]
+            for k in range(b):
+                s -= gram[a, k] * gram[b, k]
+            if b < a:
+                gram[a, b] = s / gram[b, b]
+            elif s > 0.0:
+                log_det += math.log(s)
+                gram[a, a] = math.sqrt(s)
+                smallest = min(smallest, s)
+            else:
+                return math.nan, 0.0
+    return log_det, smallest
+
+
+@part
+def _orthogonalise(w: FloatArray, M: int, size: int, n_rows: int, squares: int) -> None:
+    """Squared norm of each M_i without its parts along those before it; NaN if nothing is left.
+
+    As accurate as the M_i themselves, where the Gram matrix loses the angle between nearly
+    parallel ones to rounding.
+    """
+    diagonal = LANES * 3 * size
+    length = LANES * (size * (size + 3) // 2)
+    nan, floor = splat(math.nan), splat(2.0**-100)
+    for a in range(n_rows):
+        left = M + a * length
+        first = load(w, squares + LANES * a)
+        for b in range(a, n_rows):
+            right = M + b * length
+            on = off = splat(0.0)
+            for k in range(0, diagonal, LANES):
+                on = fma(load(w, left + k), load(w, right + k), on)
+            for k in range(diagonal, length, LANES):
+                off = fma(load(w, left + k), load(w, right + k), off)
+            inner = add(on, add(off, off))
+            if b == a:
+                square = where_less(mul(floor, first), inner, inner, nan)
+                store(w, squares + LANES * a, square)
+            else:
+                ratio = div(inner, square)
+                for k in range(0, length, LANES):
+                    store(w, right + k, fnma(ratio, load(w, left + k), load(w, right + k)))
+
+
+@part
+def log_det_information(
+    w: FloatArray,
+    M: int,
+    size: int,
+    dof: int,
+    G: int,
+    traces: int,
+    gram: FloatArray,
+    trace: FloatArray,
+    log_dets: FloatArray,
+) -> None:
+    """log|I| of each lane, from its M_i and what is left of their traces."""
+    n_rows = trace.shape[0]
+    padded = -(-n_rows // 3) * 3
+    pivots = np.ones(LANES)
+    _gram(w, M, size, padded, G)
+    for lane in range(LANES):
+        for a in range(n_rows):
+            trace[a] = w[traces + LANES * a + lane]
+            for b in range(a + 1):
+                gram[a, b] = w[G + LANES * (a * padded + b) + lane]
+        log_dets[lane], pivots[lane] = _log_det_information(gram, trace, dof)
+    if pivots.min() < _PARALLEL:
+        for a in range(n_rows):
+            store(w, traces + LANES * a, load(w, G + LANES * (a * padded + a)))
+        _orthogonalise(w, M, size, n_rows, traces)
+        for lane in range(LANES):
+            if pivots[lane] < _PARALLEL:
+                log_dets[lane] = math.log(dof)
+                for a in range(n_rows):
+                    log_dets[lane] += math.log(w[traces + LANES * a + lane])
