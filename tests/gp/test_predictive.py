@@ -103,8 +103,10 @@ def test_without_a_nugget_runs_are_interpolated() -> None:
     posterior = Posterior(X, y, "matern32", nugget=0.0)
     prediction = posterior.predict(draws()[:, :2], X)
     np.testing.assert_allclose(prediction.mean, np.broadcast_to(y, (5, 13)), rtol=1e-10)
-    assert (prediction.scale2 >= 0.0).all()
-    assert (prediction.scale2 < 1e-10).all()
+    joint = posterior.predict(draws()[:, :2], X, return_cov=True).scale2
+    for scale2 in (prediction.scale2, np.diagonal(joint, axis1=1, axis2=2)):
+        assert (scale2 >= 0.0).all()
+        assert (scale2 < 1e-10).all()
 
 
 def test_scales_are_never_negative() -> None:

@@ -174,6 +174,12 @@ def test_own_prior() -> None:
     assert parts["log_prior"][0] == pytest.approx(stats.cauchy.logpdf([0.5, -1.0]).sum())
 
 
+def test_repr_says_which_distributions() -> None:
+    assert repr(SciPyPrior(stats.gamma(2.0, scale=3.0))) == "SciPyPrior(gamma(2.0, scale=3.0))"
+    both = SciPyPrior([stats.lognorm(1.0), stats.norm()])
+    assert repr(both) == "SciPyPrior([lognorm(1.0), norm()])"
+
+
 def test_names_and_errors() -> None:
     for name in ("reference", "jointly_robust", "log_normal", "log_laplace", "flat"):
         assert as_prior(name).name == name

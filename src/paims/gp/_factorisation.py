@@ -42,9 +42,8 @@ class Factorisation:
     ) -> None:
         n, q = H.shape
         valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(nugget)
-        self.X, self.kernel, self.nugget = X, kernel, nugget
-        self.phi = np.where(valid[:, None], phi, 1.0)
-        K = kernel.correlation(X, X, self.phi)
+        self.X, self.kernel, self.phi, self.nugget = X, kernel, phi, nugget
+        K = kernel.correlation(X, X, phi)
         K[:, np.arange(n), np.arange(n)] += nugget[:, None]
         self.L = cholesky(K)
         self.failed = ~(valid & np.isfinite(self.L).all(axis=(1, 2)))

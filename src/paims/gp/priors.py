@@ -293,6 +293,20 @@ class SciPyPrior(Prior):
         result: FloatArray = np.sum(terms, axis=0)
         return result
 
+    def __repr__(self) -> str:
+        if isinstance(self.distributions, list):
+            return f"SciPyPrior([{', '.join(map(_describe, self.distributions))}])"
+        return f"SciPyPrior({_describe(self.distributions)})"
+
+
+def _describe(distribution: Any) -> str:
+    """How a frozen distribution was made; SciPy's own repr is an address."""
+    if not hasattr(distribution, "dist"):
+        return repr(distribution)
+    arguments = [f"{value!r}" for value in distribution.args]
+    arguments += [f"{key}={value!r}" for key, value in distribution.kwds.items()]
+    return f"{distribution.dist.name}({', '.join(arguments)})"
+
 
 def _location_and_scale(
     location_name: str, location: Any, scale_name: str, scale: Any
