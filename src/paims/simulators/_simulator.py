@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import qmc
 
 Floats = NDArray[np.float64]
 Columns = Sequence[Floats]
@@ -151,6 +150,9 @@ class Simulator:
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"The number of runs n must be a positive integer; got {n!r}.")
+        # Half a second to import, and simulators are imported with the package.
+        from scipy.stats import qmc  # noqa: PLC0415
+
         # `seed` is understood by every SciPy that we support; `rng` only since 1.15.
         engine = qmc.LatinHypercube(
             self.n_inputs, strength=strength, seed=np.random.default_rng(random_state)
