@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.io import loadmat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,6 +170,8 @@ def load_nilson_kuusk() -> Dataset:
 
 
 def _read_mat(file: str) -> tuple[Floats, Floats]:
+    from scipy.io import loadmat  # noqa: PLC0415 - brings SciPy's sparse matrices with it
+
     content = loadmat(_locate(file))
     return np.array(content["X"], dtype=float), np.array(content["y"], dtype=float).ravel()
 

@@ -150,7 +150,7 @@ class Simulator:
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"The number of runs n must be a positive integer; got {n!r}.")
-        # Half a second to import, and simulators are imported with the package.
+        # Takes longer to import than everything else here together.
         from scipy.stats import qmc  # noqa: PLC0415
 
         # `seed` is understood by every SciPy that we support; `rng` only since 1.15.
