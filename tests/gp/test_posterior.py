@@ -147,6 +147,17 @@ def test_a_value_does_not_depend_on_its_company(kernel: str | Kernel) -> None:
     np.testing.assert_array_equal(posterior(u[137:140]), expected[137:140])
 
 
+def test_a_prior_that_is_nan_is_zero_density() -> None:
+    X, y = runs()
+    # An inverse range that overflows: a log t - b t is infinity minus infinity.
+    robust = Posterior(X, y, "matern52", prior="jointly_robust")
+    u = np.array([[0.0, 0.0, -2.0], [-730.0, 0.0, -2.0]])
+    assert np.isnan(robust.parts(u)["log_prior"][1])
+    values = robust(u)
+    assert np.isfinite(values[0])
+    assert np.isneginf(values[1])
+
+
 def test_parts_add_up() -> None:
     X, y = runs()
     posterior = Posterior(X, y, nugget_prior="beta")
@@ -305,6 +316,8 @@ def test_bad_runs(change, message: str) -> None:
 
 def test_bad_combinations() -> None:
     X, y = runs()
+    with pytest.raises(ValueError, match="n_jobs must be a positive integer"):
+        Posterior(X, y, n_jobs=0)
     with pytest.raises(ValueError, match="needs prior='reference'"):
         Posterior(X, y, prior="flat", nugget_prior="reference")
     X[3] = X[4]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paims._parallel import for_chunks
+from paims._parallel import for_chunks, n_threads
 from paims.gp import _twin
 from paims.gp._arrays import FloatArray, as_float_array, check_finite, check_points, check_runs
 from paims.gp._factorisation import Factorisation
@@ -55,6 +55,7 @@ class Posterior:
         A number is a fixed nugget; 0 is allowed.
     nugget_prior : str or NuggetPrior, default "uniform"
         Prior of an estimated nugget; also "beta", or "reference" (with ``prior="reference"``).
+        Not used if ``nugget`` is a number or an object, which brings its own.
     n_jobs : int, optional
         Number of threads; None or -1 for every available core. Results do not depend on it.
 
@@ -86,6 +87,7 @@ class Posterior:
         self.mean = as_basis(mean)
         self.prior = as_prior(prior)
         self.nugget = as_nugget(nugget, nugget_prior)
+        n_threads(n_jobs)  # raises if it is none
         self.n_jobs = n_jobs
         self.H = design_matrix(self.mean, self.X)
         self.n_runs, self.n_inputs = self.X.shape
