@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from paims.emulator import Emulator
     from paims.sampling import (
         Normal,
         Product,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Emulator": "paims.emulator",
     "Normal": "paims.sampling",
     "Product": "paims.sampling",
     "SampleResult": "paims.sampling",
@@ -35,6 +37,7 @@ _HOME = {
 _MODULES = ("datasets", "gp", "sampling", "simulators")
 
 __all__ = [
+    "Emulator",
     "Normal",
     "Product",
     "SampleResult",

@@ -1,0 +1,211 @@
+r"""Where the Gaussian process meets the sampler: its posterior as a density to sample.
+
+The paper's section 5: the annealing starts from a reference distribution of
+:math:`u = (\log\phi_1, \dots, \log\phi_p, z)` (the meta-prior) and ends at the posterior of u, or
+goes on to the set of its optima.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paims.gp import BetaNugget, EstimatedNugget, Posterior
+from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
+from paims.sampling.modes import polish
+
+__all__ = ["HyperparameterDensity", "PaperReference", "find_best", "reference", "sample_posterior"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Of the log length-scale, relative to the log of the input's range: a linear or inert input has
+# ranges of tens of times its own, a rough one a twentieth.
+_LENGTH = (-3.0, 5.0, 0.5)
+_LENGTH_PAPER = 3.5
+# Of z, the logit of the nugget: from 1e-10.4 to 0.88, with tails.
+_Z = (-24.0, 2.0, 1.0)
+
+
+class PaperReference:
+    r"""The paper's meta-prior: :math:`\log\phi_i` uniform, the nugget Beta(1/2, 1/2) on (lb, 1).
+
+    As a density in z, with the Jacobian :math:`d\delta/dz`. The paper has :math:`\log\phi_i`
+    uniform on [-7, 7] for the squared exponential on inputs in [0, 1], where :math:`\phi` is a
+    squared length; for kernels whose :math:`\phi` is a range that is [-3.5, 3.5].
+
+    Parameters
+    ----------
+    lower, upper : (p,) array_like
+        The box of :math:`\log\phi`.
+    nugget_lower : float, optional
+        Lower bound lb of an estimated nugget; None for a fixed one, which is no parameter.
+    """
+
+    def __init__(self, lower: Any, upper: Any, nugget_lower: float | None = None) -> None:
+        self.lower = np.atleast_1d(np.asarray(lower, dtype=np.float64))
+        self.upper = np.atleast_1d(np.asarray(upper, dtype=np.float64))
+        self.nugget_lower = nugget_lower
+        self.n_params = self.lower.size + (nugget_lower is not None)
+
+    def quantile(self, u: FloatArray) -> FloatArray:
+        r"""Map the unit cube.
+
+        The CDF of the Beta is :math:`\frac{2}{\pi} \arcsin\sqrt\delta`. With
+        :math:`\delta = \sin^2 a` and :math:`lb = \sin^2 b`:
+        :math:`z = \log \sin(a+b) + \log \sin(a-b) - 2 \log \cos a`.
+        """
+        p = self.lower.size
+        log_phi = self.lower + u[:, :p] * (self.upper - self.lower)
+        if self.nugget_lower is None:
+            return log_phi
+        v = np.clip(u[:, p], np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
+        b = np.arcsin(np.sqrt(self.nugget_lower))
+        # Angles from both ends, so that neither delta - lb nor 1 - delta is a difference.
+        above, below = (0.5 * np.pi - b) * v, (0.5 * np.pi - b) * (1.0 - v)
+        z = np.log(np.sin(above + 2.0 * b)) + np.log(np.sin(above)) - 2.0 * np.log(np.sin(below))
+        return np.column_stack([log_phi, z])
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return ``n`` independent draws, shape ``(n, n_params)``."""
+        return self.quantile(rng.random((n, self.n_params)))
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Normalised log density in u; -inf outside the box."""
+        p = self.lower.size
+        log_phi, z = x[:, :p], x[:, p:]
+        inside = np.all((log_phi >= self.lower) & (log_phi <= self.upper), axis=1)
+        value = np.full(len(x), -np.sum(np.log(self.upper - self.lower)))
+        if self.nugget_lower is not None:
+            nugget = EstimatedNugget(BetaNugget(0.5, 0.5), self.nugget_lower)
+            value += nugget.log_prior(z) + nugget.log_jacobian(z)
+        return np.where(inside, value, -np.inf)
+
+    def __repr__(self) -> str:
+        return (
+            f"PaperReference({self.lower.tolist()}, {self.upper.tolist()}, {self.nugget_lower!r})"
+        )
+
+
+@dataclass(frozen=True)
+class HyperparameterDensity:
+    """The posterior of u, made proper where its prior is not.
+
+    An improper prior of phi (such as ``"flat"``, or a user's that does not say ``proper = True``)
+    is multiplied by ``bounds``, a distribution of log phi; without it nothing would stop the
+    draws from wandering off. A proper one stays as it is (``bounds`` is None).
+    """
+
+    posterior: Posterior
+    bounds: Reference | None
+
+    def __call__(self, u: FloatArray) -> FloatArray:
+        """Log densities ``(m,)``, not normalised."""
+        log_density = self.posterior(u)
+        if self.bounds is None:
+            return log_density
+        log_phi = np.asarray(u)[:, : self.posterior.n_inputs]
+        return np.asarray(log_density + self.bounds.log_density(log_phi))
+
+
+def reference(posterior: Posterior, scheme: str | Scheme = "default") -> Reference:
+    r"""Build the distribution of u from which the annealing starts.
+
+    With :math:`r_i` the range of input i, by default :math:`\log(\ell_i / r_i)` is
+    SoftUniform(-3, 5, 0.5): the log phi of the squared exponential is SoftUniform(-6, 10, 1) on
+    inputs scaled to [0, 1], as :math:`\phi = \ell^2`. z is SoftUniform(-24, 2, 1).
+
+    Parameters
+    ----------
+    posterior : Posterior
+    scheme : {"default", "paper"} or Scheme
+        "paper" gives :class:`PaperReference`.
+    """
+    power = posterior.kernel.phi_power
+    shift = power * np.log(np.ptp(posterior.X, axis=0))
+    estimated = posterior.nugget.n_params == 1
+    if isinstance(scheme, str) and scheme == "paper":
+        lower = getattr(posterior.nugget, "lower", None) if estimated else None
+        return PaperReference(shift - power * _LENGTH_PAPER, shift + power * _LENGTH_PAPER, lower)
+    low, high, width = _length_box(posterior)
+    if estimated:
+        low, high, width = np.append(low, _Z[0]), np.append(high, _Z[1]), np.append(width, _Z[2])
+    return SoftUniform(low, high, width)
+
+
+def _length_box(posterior: Posterior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    power = posterior.kernel.phi_power
+    shift = power * np.log(np.ptp(posterior.X, axis=0))
+    width = np.full(posterior.n_inputs, power * _LENGTH[2])
+    return shift + power * _LENGTH[0], shift + power * _LENGTH[1], width
+
+
+def density(posterior: Posterior) -> HyperparameterDensity:
+    """Build the density of u to sample."""
+    bounds = None if posterior.prior.proper else SoftUniform(*_length_box(posterior))
+    return HyperparameterDensity(posterior, bounds)
+
+
+def sample_posterior(
+    posterior: Posterior,
+    n_samples: int | None = None,
+    *,
+    goal: str = "posterior",
+    scheme: str | Scheme = "default",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> SampleResult:
+    """Sample the hyper-parameters of a Gaussian process.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    n_samples, goal, scheme, random_state, n_jobs, progress
+        As in :func:`paims.sample`.
+
+    Returns
+    -------
+    SampleResult
+        Draws of u; names are those of ``posterior.parameter_names``.
+    """
+    return sample(
+        density(posterior),
+        reference(posterior, scheme),
+        n_samples,
+        goal=goal,
+        scheme=scheme,
+        names=posterior.parameter_names,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+
+
+def find_best(result: SampleResult, n_starts: int = 5) -> tuple[FloatArray, float]:
+    """Find the point of highest density: climb from the best draw of each of the highest modes.
+
+    Parameters
+    ----------
+    result : SampleResult
+        Of :func:`sample_posterior`; knows its density.
+    n_starts : int
+        Most modes to climb from, whatever their mass: a high peak may have little.
+
+    Returns
+    -------
+    point : (n_params,) ndarray
+    log_density : float
+    """
+    if result.density_fn is None:
+        raise ValueError("The result does not know its density; it cannot be climbed.")
+    starts = sorted(result.modes(min_mass=0.0), key=lambda mode: -mode.log_density)[:n_starts]
+    location, height = result.best
+    if height > starts[0].log_density:
+        mean, sd = starts[0].mean, starts[0].sd
+        starts.append(Mode(location, height, 0.0, 0.0, mean, sd))
+    tops = [polish(mode, result.density_fn) for mode in starts]
+    top = max(tops, key=lambda mode: mode.log_density)
+    return np.asarray(top.location, dtype=np.float64), float(top.log_density)
