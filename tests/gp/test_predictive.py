@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from tests.gp.oracle import DIGITS, Oracle
 
-from paims.gp import Posterior, PowerExponential
-from paims.gp import posterior as posterior_module
+from paims.gp import Posterior, PowerExponential, predictive
 
 KERNELS = ["squared_exponential", "matern32", "matern52", "power_exponential"]
 MEANS = ["zero", "constant", "linear", "quadratic"]
@@ -172,8 +171,8 @@ def test_blocks_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     u, X_new = draws(40), new_inputs(50)
     whole = Posterior(X, y, n_jobs=1).predict(u, X_new)
     np.testing.assert_array_equal(Posterior(X, y, n_jobs=2).predict(u, X_new).mean, whole.mean)
-    monkeypatch.setattr(posterior_module, "_BLOCK_SIZE", 1500)
-    monkeypatch.setattr(posterior_module, "_BLOCK_INPUTS", 7)
+    monkeypatch.setattr(predictive, "_BLOCK_SIZE", 1500)
+    monkeypatch.setattr(predictive, "_BLOCK_INPUTS", 7)
     parts = Posterior(X, y, n_jobs=2).predict(u, X_new)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-11)
     np.testing.assert_allclose(parts.scale2, whole.scale2, rtol=1e-9)

@@ -116,7 +116,10 @@ def _block_terms(
     """Terms of a sub-batch; NaN or infinity where a point fails."""
     n, q = H.shape
     m = len(phi)
-    K = kernel.correlation(X, X, phi)
+    if information:
+        K, dK = kernel.correlation_and_derivatives(X, X, phi)
+    else:
+        K, dK = kernel.correlation(X, X, phi), np.empty((m, 0, n, n))
     K[:, np.arange(n), np.arange(n)] += delta[:, None]
     L = cholesky(K)
     Fw = solve_lower(L, np.broadcast_to(np.column_stack([H, y]), (m, n, q + 1)))
@@ -128,7 +131,7 @@ def _block_terms(
     terms[:, 2] = (residual**2).sum(axis=(1, 2))
     if information:
         B = project_out(Q1, solve_lower(L, np.broadcast_to(np.eye(n), (m, n, n))))
-        M = _whitened(B, kernel.derivatives(X, X, phi))
+        M = _whitened(B, dK)
         if information == 2:
             M_nugget = _nugget_row(X, kernel, phi, delta, B, constant_in_span)
             M = np.concatenate([M, M_nugget[:, None]], axis=1)

@@ -8,7 +8,7 @@ paper's choice: linear in the denominator), in all others a range in the units o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -87,21 +87,26 @@ class Kernel(ABC):
         """``correlation - 1``; a kernel may know it without cancellation for long ranges."""
         return self.correlation(X, X2, phi) - 1.0
 
-    def derivatives(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        r"""Give :math:`\partial k / \partial \log \phi_i`, shape ``(m, p, n, k)``."""
+    def correlation_and_derivatives(
+        self, X: FloatArray, X2: FloatArray, phi: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Correlations ``(m, n, k)`` and :math:`\partial k / \partial \log \phi_i`.
+
+        The derivatives have shape ``(m, p, n, k)``.
+        """
         distances = list(_distances(X, X2))
         factors = np.stack(
             [self.factor(d, phi[:, i, None, None]) for i, d in enumerate(distances)], axis=1
         )
         # Products of the other factors, not a division by this one: a factor may be zero.
-        result = np.ones_like(factors)
-        np.cumprod(factors[:, :-1], axis=1, out=result[:, 1:])
+        derivatives = np.ones_like(factors)
+        np.cumprod(factors[:, :-1], axis=1, out=derivatives[:, 1:])
         after = np.ones_like(factors[:, 0])
         for i in range(len(distances) - 1, -1, -1):
-            result[:, i] *= after
-            result[:, i] *= self.factor_derivative(distances[i], phi[:, i, None, None])
+            derivatives[:, i] *= after
+            derivatives[:, i] *= self.factor_derivative(distances[i], phi[:, i, None, None])
             after *= factors[:, i]
-        return result
+        return self.correlation(X, X2, phi), derivatives
 
     def length_scale(self, phi: FloatArray) -> FloatArray:
         r"""Length :math:`\ell = \phi^{1/\text{phi\_power}}` in the units of the input."""
@@ -155,9 +160,20 @@ class _ExponentialKernel(Kernel):
 
     def correlation(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
         """Correlations ``(m, n, k)``."""
+        return self._product(X, X2, phi, lambda i, t: None)
+
+    def _product(
+        self,
+        X: FloatArray,
+        X2: FloatArray,
+        phi: FloatArray,
+        see: Callable[[int, FloatArray], None],
+    ) -> FloatArray:
+        """Correlations; ``see(i, t)`` is shown the scaled distances on the way."""
         exponent = np.zeros((len(phi), len(X), len(X2)))
         polynomial: FloatArray | float = 1.0
-        for t in self._scaled(X, X2, phi):
+        for i, t in enumerate(self._scaled(X, X2, phi)):
+            see(i, t)
             exponent -= t
             excess = self.polynomial_minus_one(t)
             if excess is not None:
@@ -178,13 +194,18 @@ class _ExponentialKernel(Kernel):
         np.expm1(exponent, out=exponent)
         return exponent
 
-    def derivatives(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
-        """Derive the correlation: correlation times slope, shape ``(m, p, n, k)``."""
-        result = np.empty((*phi.shape, len(X), len(X2)))
-        for i, t in enumerate(self._scaled(X, X2, phi)):
-            result[:, i] = self.slope(t)
-        result *= self.correlation(X, X2, phi)[:, None]
-        return result
+    def correlation_and_derivatives(
+        self, X: FloatArray, X2: FloatArray, phi: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Correlations, and their derivatives as correlation times slope."""
+        derivatives = np.empty((*phi.shape, len(X), len(X2)))
+
+        def see(i: int, t: FloatArray) -> None:
+            derivatives[:, i] = self.slope(t)
+
+        correlation = self._product(X, X2, phi, see)
+        derivatives *= correlation[:, None]
+        return correlation, derivatives
 
 
 class SquaredExponential(_ExponentialKernel):

@@ -8,20 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from paims._parallel import for_chunks, n_threads
+from paims._parallel import n_threads
 from paims.gp import _twin
 from paims.gp._arrays import FloatArray, as_float_array, check_finite, check_points, check_runs
-from paims.gp._factorisation import Factorisation
-from paims.gp._threads import single_threaded_blas
 from paims.gp.kernels import Kernel, PowerExponential, as_kernel, compiled_code
 from paims.gp.means import Basis, as_basis, design_matrix
 from paims.gp.nugget import FixedNugget, Nugget, NuggetPrior, as_nugget
-from paims.gp.predictive import Coefficients, Predictive
+from paims.gp.predictive import Coefficients, Conditional, Predictive
 from paims.gp.priors import Prior, as_prior
-
-# Doubles in the largest array of a block of draws, and new inputs treated at once.
-_BLOCK_SIZE = 250_000
-_BLOCK_INPUTS = 4096
 
 
 class Posterior:
@@ -246,23 +240,8 @@ class Posterior:
         nugget = np.broadcast_to(np.asarray(nugget, dtype=np.float64), (len(phi),))
         return np.column_stack([np.log(phi), self.nugget.parameter(nugget)])
 
-    def _for_blocks(
-        self, u: FloatArray, n_columns: int, work: Callable[[slice, Factorisation], None]
-    ) -> None:
-        """Call ``work(rows, factorisation)`` for blocks of draws that need little memory."""
-        phi, nugget = self.to_physical(u)
-
-        def block(start: int, stop: int) -> None:
-            rows = slice(start, stop)
-            with np.errstate(all="ignore"):
-                factors = Factorisation(
-                    self.X, self.H, self.y, self.kernel, phi[rows], nugget[rows]
-                )
-                work(rows, factors)
-
-        size = max(1, _BLOCK_SIZE // (self.n_runs * max(self.n_runs, n_columns)))
-        with single_threaded_blas():
-            for_chunks(block, len(u), size, self.n_jobs)
+    def _conditional(self) -> Conditional:
+        return Conditional(self.X, self.H, self.y, self.kernel, self.n_jobs)
 
     def predict(
         self, u: Any, X_new: Any, *, include_nugget: bool = True, return_cov: bool = False
@@ -289,32 +268,15 @@ class Posterior:
         Predictive
             Squared scales are not below 0: what round-off left there is set to 0.
         """
-        u = check_points("u", u, self.n_params)
         X_new = as_float_array("X_new", X_new, 2)
         if X_new.shape[1] != self.n_inputs:
             raise ValueError(
                 f"X_new must have the {self.n_inputs} columns of X; got {X_new.shape[1]}."
             )
         check_finite("X_new", X_new)
-        H_new = self.mean(X_new)
-        m, k = len(u), len(X_new)
-        mean = np.empty((m, k))
-        scale2 = np.empty((m, k, k) if return_cov else (m, k))
-        dof = self.n_runs - self.n_basis
-
-        def work(rows: slice, factors: Factorisation) -> None:
-            scale = factors.S2 / dof
-            if return_cov:
-                mean[rows], matrix = factors.predict_jointly(X_new, H_new, include_nugget)
-                scale2[rows] = scale[:, None, None] * matrix
-                return
-            for start in range(0, k, _BLOCK_INPUTS):
-                part = slice(start, start + _BLOCK_INPUTS)
-                mean[rows, part], term = factors.predict(X_new[part], H_new[part], include_nugget)
-                scale2[rows, part] = scale[:, None] * term
-
-        self._for_blocks(u, k if return_cov else min(k, _BLOCK_INPUTS), work)
-        return Predictive(mean, scale2, dof)
+        return self._conditional().predict(
+            *self.to_physical(u), X_new, self.mean(X_new), include_nugget, return_cov
+        )
 
     def leave_one_out(self, u: Any) -> Predictive:
         r"""Prediction of each run from all others, given each u.
@@ -332,15 +294,7 @@ class Posterior:
             With ``(m, n)`` arrays and n - 1 - q degrees of freedom. NaN for a run without which
             the basis functions are linearly dependent.
         """
-        u = check_points("u", u, self.n_params)
-        mean = np.empty((len(u), self.n_runs))
-        scale2 = np.empty((len(u), self.n_runs))
-
-        def work(rows: slice, factors: Factorisation) -> None:
-            mean[rows], scale2[rows] = factors.leave_one_out(self.y)
-
-        self._for_blocks(u, self.n_runs, work)
-        return Predictive(mean, scale2, self.n_runs - 1 - self.n_basis)
+        return self._conditional().leave_one_out(*self.to_physical(u))
 
     def coefficients(self, u: Any) -> Coefficients:
         r"""Trend coefficients and S2 given each u.
@@ -353,14 +307,4 @@ class Posterior:
         -------
         Coefficients
         """
-        u = check_points("u", u, self.n_params)
-        m, q = len(u), self.n_basis
-        mean, scale2, S2 = np.empty((m, q)), np.empty((m, q, q)), np.empty(m)
-        dof = self.n_runs - q
-
-        def work(rows: slice, factors: Factorisation) -> None:
-            mean[rows], S2[rows] = factors.beta, factors.S2
-            scale2[rows] = (factors.S2 / dof)[:, None, None] * factors.coefficient_scale()
-
-        self._for_blocks(u, self.n_runs, work)
-        return Coefficients(mean, scale2, S2, dof)
+        return self._conditional().coefficients(*self.to_physical(u))

@@ -6,11 +6,20 @@ freedom. The paper's Gaussian is its moment match: it has the same mean and vari
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from paims._parallel import for_chunks
 from paims.gp._arrays import FloatArray
+from paims.gp._factorisation import Factorisation
+from paims.gp._threads import single_threaded_blas
+from paims.gp.kernels import Kernel
+
+# Doubles in the largest array of a block of draws, and new inputs treated at once.
+_BLOCK_SIZE = 250_000
+_BLOCK_INPUTS = 4096
 
 
 @dataclass(frozen=True)
@@ -62,3 +71,100 @@ class Coefficients:
     scale2: FloatArray
     S2: FloatArray
     dof: int
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The process given hyper-parameters and runs, for many draws of the former.
+
+    Attributes
+    ----------
+    X, H, y : ndarray
+        Inputs ``(n, p)``, design matrix ``(n, q)`` and outputs ``(n,)`` of the runs.
+    kernel : Kernel
+    n_jobs : int or None
+        Number of threads.
+    """
+
+    X: FloatArray
+    H: FloatArray
+    y: FloatArray
+    kernel: Kernel
+    n_jobs: int | None
+
+    def _for_blocks(
+        self,
+        phi: FloatArray,
+        nugget: FloatArray,
+        n_columns: int,
+        work: Callable[[slice, Factorisation], None],
+    ) -> None:
+        """Call ``work(rows, factors)`` for blocks of draws, so that few factors are held."""
+
+        def block(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            with np.errstate(all="ignore"):
+                factors = Factorisation(
+                    self.X, self.H, self.y, self.kernel, phi[rows], nugget[rows]
+                )
+                work(rows, factors)
+
+        n = len(self.y)
+        with single_threaded_blas():
+            for_chunks(
+                block, len(phi), max(1, _BLOCK_SIZE // (n * max(n, n_columns))), self.n_jobs
+            )
+
+    def predict(
+        self,
+        phi: FloatArray,
+        nugget: FloatArray,
+        X_new: FloatArray,
+        H_new: FloatArray,
+        include_nugget: bool,
+        return_cov: bool,
+    ) -> Predictive:
+        """Predictions at ``X_new`` (k, p) with regressors ``H_new`` (k, q)."""
+        m, k = len(phi), len(X_new)
+        dof = self.H.shape[0] - self.H.shape[1]
+        mean = np.empty((m, k))
+        scale2 = np.empty((m, k, k) if return_cov else (m, k))
+
+        def work(rows: slice, factors: Factorisation) -> None:
+            sigma2 = factors.S2 / dof
+            if return_cov:
+                mean[rows], matrix = factors.predict_jointly(X_new, H_new, include_nugget)
+                scale2[rows] = sigma2[:, None, None] * matrix
+                return
+            for start in range(0, k, _BLOCK_INPUTS):
+                part = slice(start, start + _BLOCK_INPUTS)
+                mean[rows, part], term = factors.predict(X_new[part], H_new[part], include_nugget)
+                scale2[rows, part] = sigma2[:, None] * term
+
+        self._for_blocks(phi, nugget, k if return_cov else min(k, _BLOCK_INPUTS), work)
+        return Predictive(mean, scale2, dof)
+
+    def leave_one_out(self, phi: FloatArray, nugget: FloatArray) -> Predictive:
+        """Predictions of each run from all others."""
+        n, q = self.H.shape
+        mean, scale2 = np.empty((len(phi), n)), np.empty((len(phi), n))
+
+        def work(rows: slice, factors: Factorisation) -> None:
+            mean[rows], scale2[rows] = factors.leave_one_out(self.y)
+
+        self._for_blocks(phi, nugget, n, work)
+        return Predictive(mean, scale2, n - 1 - q)
+
+    def coefficients(self, phi: FloatArray, nugget: FloatArray) -> Coefficients:
+        """Coefficients of the trend, and S2."""
+        n, q = self.H.shape
+        m = len(phi)
+        mean, scale2, S2 = np.empty((m, q)), np.empty((m, q, q)), np.empty(m)
+
+        def work(rows: slice, factors: Factorisation) -> None:
+            mean[rows], S2[rows] = factors.beta, factors.S2
+            sigma2 = factors.S2 / (n - q)
+            scale2[rows] = sigma2[:, None, None] * factors.coefficient_scale()
+
+        self._for_blocks(phi, nugget, n, work)
+        return Coefficients(mean, scale2, S2, n - q)
