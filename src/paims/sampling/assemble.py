@@ -11,14 +11,12 @@ from scipy.special import logsumexp
 from paims.sampling._arrays import Array
 from paims.sampling.level import LevelInfo, State
 from paims.sampling.modes import find_modes
-from paims.sampling.pareto import pareto_k
+from paims.sampling.pareto import RELIABLE_K, pareto_k
 from paims.sampling.path import effective_size, log_incremental_weights
 from paims.sampling.pool import recycle
 from paims.sampling.result import SampleResult, Status, level_table
 from paims.sampling.scheme import Scheme
 from paims.sampling.target import Points, Target
-
-_RELIABLE_K = 0.7
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def assemble(
 
 def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
     recycled = _recycled(state) if scheme.recycle and state.level > 0 else None
-    if recycled is not None and recycled.pareto_k < _RELIABLE_K:
+    if recycled is not None and recycled.pareto_k < RELIABLE_K:
         return recycled
     log_ws = [
         log_incremental_weights(island, state.beta, 1.0) - np.log(len(island)) + log_z
@@ -148,7 +146,7 @@ def _notes(
     if scheme.recycle and weighted.source != "recycled":
         notes.append(
             f"The recycled importance weights are not reliable (Pareto k = "
-            f"{weighted.pareto_k:.2f}, should be below {_RELIABLE_K}); the draws of the last "
+            f"{weighted.pareto_k:.2f}, should be below {RELIABLE_K}); the draws of the last "
             f"level are used in their place, with a larger error. {more}"
         )
     if len(state.islands) == 2:

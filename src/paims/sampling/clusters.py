@@ -88,19 +88,19 @@ def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, 
     floor = _floor(x, w)
     effective = 1.0 / float(np.sum(w**2))
     n_params = x.shape[1]
-    smallest = max(2.0 * (n_params + 1), 10.0)
+    smallest = n_params + 3.0
 
     leaves: list[Array] = []
     queue = [np.arange(len(x))]
     while queue:
         members = queue.pop(0)
         local = effective * float(w[members].sum())
-        room = len(leaves) + len(queue) + 2 <= max_clusters
-        halves = _split(x[members], w[members], local, smallest, floor) if room else None
-        if halves is None:
+        room = max_clusters - len(leaves) - len(queue)
+        part = _split(x[members], w[members], local, smallest, floor, room)
+        if part is None:
             leaves.append(members)
         else:
-            queue += [members[halves], members[~halves]]
+            queue += [members[part == k] for k in range(int(part.max()) + 1)]
 
     label = np.empty(len(x), dtype=np.int64)
     for r, members in enumerate(leaves):
@@ -112,15 +112,48 @@ def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, 
     return clusters, label
 
 
-def _split(x: Array, w: Array, local: float, smallest: float, floor: Array) -> Array | None:
-    """Halve a set of points if BIC says so: boolean mask of one half, or None."""
-    n_params = x.shape[1]
-    if local < 2 * smallest or len(x) < 2 * smallest:
+def _split(
+    x: Array, w: Array, local: float, smallest: float, floor: Array, room: int
+) -> Array | None:
+    """Part a set of points if BIC says so: the part of each point, or None.
+
+    Two parts are tried by EM from halves along the principal axes. Where two do not pay, more may:
+    no two Gaussians describe a lattice of narrow modes better than one.
+    """
+    if local < 2 * smallest or len(x) < 2 * smallest or room < 2:
         return None
     w = w / w.sum()
     whole = _maximise(x, w, np.zeros((len(x), 1)), floor)
-    log_resp = np.empty((len(x), 1))
-    single = whole._expectation(x, w, log_resp)
+    single = whole._expectation(x, w, np.empty((len(x), 1)))
+    white = (x - whole.mean[0]) @ whole.inv_chol[0].T
+    part = _by_axes(x, w, whole, floor)
+    if part is not None and _pays(x, w, part, single, local, smallest, floor):
+        return part
+    for n_parts in (4, 8, 16, 32):
+        if n_parts > room or local < n_parts * smallest:
+            break
+        part = _k_means(white, w, n_parts, smallest / local)
+        if _pays(x, w, part, single, local, smallest, floor):
+            return part
+    return None
+
+
+def _pays(
+    x: Array, w: Array, part: Array, single: float, local: float, smallest: float, floor: Array
+) -> bool:
+    """Whether BIC prefers the parts to the whole, and none of them is too small."""
+    n_parts, n_params = int(part.max()) + 1, x.shape[1]
+    share = np.bincount(part, weights=w, minlength=n_parts)
+    count = np.bincount(part, minlength=n_parts)
+    if np.min(share) * local < smallest or np.min(count) < smallest:
+        return False
+    value, _ = _em(x, w, _hard(part, n_parts), floor, n_steps=2)
+    n_extra = (n_parts - 1) * (1 + n_params + n_params * (n_params + 1) / 2)
+    return bool(local * (value - single) > 0.5 * n_extra * np.log(local))
+
+
+def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array) -> Array | None:
+    """The best two parts that EM finds from halves along the principal axes."""
     values, vectors = np.linalg.eigh(whole.chol[0] @ whole.chol[0].T)
     best, best_resp = -np.inf, None
     for axis in np.argsort(values)[::-1][:_MAX_AXES]:
@@ -131,15 +164,34 @@ def _split(x: Array, w: Array, local: float, smallest: float, floor: Array) -> A
             best, best_resp = value, resp
     if best_resp is None:
         return None
-    best, best_resp = _em(x, w, best_resp, floor, n_steps=40)
-    n_extra = 1 + n_params + n_params * (n_params + 1) / 2
-    if local * (best - single) <= 0.5 * n_extra * np.log(local):
-        return None
-    half = best_resp[:, 0] > best_resp[:, 1]
-    share = float(w[half].sum())
-    enough = min(share, 1 - share) * local >= smallest
-    distinct = min(np.count_nonzero(half), np.count_nonzero(~half)) >= smallest
-    return half if enough and distinct else None
+    _, best_resp = _em(x, w, best_resp, floor, n_steps=40)
+    return np.asarray(np.argmax(best_resp, axis=1))
+
+
+def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 10) -> Array:
+    """Weighted k-means from k-means++ seeds; parts below the share ``least`` are dissolved.
+
+    Own code because scikit-learn's sums depend on the number of threads in the last bits.
+    """
+    rng = np.random.default_rng(n_parts)
+    centre = x[rng.choice(len(x), p=w)][None]
+    distance = np.sum((x - centre[0]) ** 2, axis=1)
+    for _ in range(n_parts - 1):
+        weight = w * distance
+        centre = np.vstack([centre, x[rng.choice(len(x), p=weight / weight.sum())]])
+        distance = np.minimum(distance, np.sum((x - centre[-1]) ** 2, axis=1))
+    for _ in range(n_steps):
+        part = _nearest(x, centre)
+        share = np.bincount(part, weights=w, minlength=len(centre))
+        keep = share >= least if np.any(share >= least) else share == share.max()
+        moments = [np.bincount(part, weights=w * column, minlength=len(centre)) for column in x.T]
+        centre = (np.stack(moments, axis=1)[keep].T / share[keep]).T
+    _, part = np.unique(_nearest(x, centre), return_inverse=True)
+    return np.asarray(part)
+
+
+def _nearest(x: Array, centre: Array) -> Array:
+    return np.asarray(np.argmin(np.sum((x[:, None] - centre) ** 2, axis=2), axis=1))
 
 
 def _em(x: Array, w: Array, log_resp: Array, floor: Array, n_steps: int) -> tuple[float, Array]:

@@ -20,7 +20,7 @@ from paims.sampling.path import (
     log_tempered,
     next_beta,
 )
-from paims.sampling.pool import Batch
+from paims.sampling.pool import Batch, Recycled
 from paims.sampling.proposal import MarkerMixture, Markers, choose_spread, sobol
 from paims.sampling.resampling import systematic
 from paims.sampling.scheme import Scheme
@@ -133,7 +133,7 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
         log_z=(0.0,) * scheme.n_islands,
         seed=seed,
         initial_sd=float(np.std(points.log_pi[alive])),
-        pool=(Batch(None, points, points.log_m),),
+        pool=tuple(Batch(None, part, part.log_m, i) for i, part in enumerate(islands)),
     )
 
 
@@ -202,6 +202,26 @@ def next_level(
     return after, info
 
 
+def renew(state: State, recycled: Recycled) -> State:
+    """Draw half of each island anew from its own recycled points.
+
+    These are more than the chains' last states, and a mode that the chains have lost on the way is
+    still among them. Weights are truncated (Ionides 2008) so that no point takes over. The other
+    half are the chains' states: around a point that no mixture covers, only chains make others.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(state.seed, spawn_key=(state.level, 1)))
+    islands = []
+    for i, island in enumerate(state.islands):
+        own = np.flatnonzero(recycled.island == i)
+        weight = np.exp(recycled.log_weight[own] - np.max(recycled.log_weight[own]))
+        weight = np.minimum(weight, np.mean(weight) * np.sqrt(len(weight)))
+        half = len(island) // 2
+        fresh = recycled.points[own[systematic(weight, half, rng)]]
+        stay = island[rng.permutation(len(island))[half:]]
+        islands.append(Points.concatenate([fresh, stay]))
+    return replace(state, islands=tuple(islands))
+
+
 def _sweep(
     states: list[Proposed],
     lengths: list[Array],
@@ -221,10 +241,12 @@ def _sweep(
     ]
     evaluated = evaluate_together(target, [theta for theta, _ in drawn])
     batches, candidates, local = [], [], []
-    for mixture, (_, marker), points in zip(mixtures, drawn, evaluated, strict=True):
+    for i, (mixture, (_, marker), points) in enumerate(
+        zip(mixtures, drawn, evaluated, strict=True)
+    ):
         log_p = log_tempered(points, beta)
         log_q, log_p_hat = mixture.log_densities(points.theta, log_p)
-        batches.append(Batch(mixture, points, log_q))
+        batches.append(Batch(mixture, points, log_q, i))
         candidate = Proposed(points, log_p, log_p_hat)
         log_local = candidate.log_p - mixture.markers.log_p[marker]
         local.append(np.log(rng.random(len(points))) < log_local)

@@ -11,6 +11,8 @@ import numpy as np
 
 from paims.sampling._arrays import Array
 
+RELIABLE_K = 0.7
+
 
 def pareto_k(log_weight: Array) -> float:
     """Estimate the shape k-hat of the generalised Pareto tail of the weights.

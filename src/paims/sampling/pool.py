@@ -25,11 +25,14 @@ class Batch:
     points : Points
     log_q : ndarray, shape (n,)
         Log density of that mixture at its points.
+    island : int
+        The island whose chains the points were candidates of.
     """
 
     mixture: MarkerMixture | None
     points: Points
     log_q: Array
+    island: int
 
     @property
     def log_weight(self) -> Array:
@@ -56,12 +59,15 @@ class Recycled:
     log_weight : ndarray, shape (n,)
         log of pi / (sum over proposals of their number of draws times their density): their sum
         estimates the evidence.
+    island : ndarray of int, shape (n,)
+        The island of each point.
     n_drawn : int
         Number of points drawn, those of zero density included.
     """
 
     points: Points
     log_weight: Array
+    island: Array
     n_drawn: int
 
     @property
@@ -91,6 +97,7 @@ class Recycler:
         self._numbers: list[int] = []
         self._points: list[Points] = []
         self._log_q: list[list[Array]] = []  # [mixture][batch]
+        self._island: list[Array] = []
         self._n_seen = 0
         self._last: tuple[Batch, ...] = ()
 
@@ -113,7 +120,9 @@ class Recycler:
         for number, log_q in zip(self._numbers, self._log_q, strict=True):
             log_total = np.logaddexp(log_total, np.log(number) + np.concatenate(log_q))
         log_weight = points.log_pi[alive] - log_total[alive]
-        return Recycled(points[alive], log_weight, len(points))
+        return Recycled(
+            points[alive], log_weight, np.concatenate(self._island)[alive], len(points)
+        )
 
     def _add(self, batch: Batch) -> None:
         known = [i for i, mixture in enumerate(self._mixtures) if mixture is batch.mixture]
@@ -124,6 +133,7 @@ class Recycler:
             known = [len(self._mixtures) - 1]
         self._numbers[known[0]] += len(batch.points)
         self._points.append(batch.points)
+        self._island.append(np.full(len(batch.points), batch.island))
         for i, mixture in enumerate(self._mixtures):
             own = i == known[0]
             self._log_q[i].append(batch.log_q if own else _log_density(mixture, batch.points))

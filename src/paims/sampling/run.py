@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from paims.sampling.assemble import assemble
-from paims.sampling.level import LevelInfo, State, first_state, next_level
+from paims.sampling.level import LevelInfo, State, first_state, next_level, renew
+from paims.sampling.pareto import RELIABLE_K, pareto_k
 from paims.sampling.pool import Recycler
 from paims.sampling.progress import Progress
 from paims.sampling.references import Reference
@@ -195,9 +196,11 @@ def _rounds(state: State, target: Target, scheme: Scheme) -> Iterator[Level]:
     recycler = Recycler()
     for _ in range(scheme.max_rounds):
         recycler.update(state.pool)
-        if recycler.recycled().effective_size >= wanted:
+        recycled = recycler.recycled()
+        reliable = pareto_k(recycled.log_weight) < RELIABLE_K
+        if reliable and recycled.effective_size >= wanted:
             return
-        state, info = next_level(state, target, scheme)
+        state, info = next_level(renew(state, recycled), target, scheme)
         yield Level(state, info)
 
 
