@@ -7,7 +7,8 @@ goes on to the set of its optima.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,14 @@ from paims.gp import BetaNugget, EstimatedNugget, Posterior
 from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
 from paims.sampling.modes import polish
 
-__all__ = ["HyperparameterDensity", "PaperReference", "find_best", "reference", "sample_posterior"]
+__all__ = [
+    "HyperparameterDensity",
+    "PaperReference",
+    "density",
+    "find_best",
+    "reference",
+    "sample_posterior",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -184,28 +192,34 @@ def sample_posterior(
     )
 
 
-def find_best(result: SampleResult, n_starts: int = 5) -> tuple[FloatArray, float]:
-    """Find the point of highest density: climb from the best draw of each of the highest modes.
+def find_best(result: SampleResult, modes: Sequence[Mode], n_starts: int = 4) -> Mode:
+    """Find the point of highest density: climb from the highest modes.
 
     Parameters
     ----------
     result : SampleResult
         Of :func:`sample_posterior`; knows its density.
+    modes : sequence of Mode
+        Its modes, whatever their mass: a high peak may have little.
     n_starts : int
-        Most modes to climb from, whatever their mass: a high peak may have little.
+        Most modes to climb from.
 
     Returns
     -------
-    point : (n_params,) ndarray
-    log_density : float
+    Mode
+        The top, with the mass of the mode that it belongs to.
     """
     if result.density_fn is None:
         raise ValueError("The result does not know its density; it cannot be climbed.")
-    starts = sorted(result.modes(min_mass=0.0), key=lambda mode: -mode.log_density)[:n_starts]
+    starts = sorted(modes, key=lambda mode: -mode.log_density)[:n_starts]
     location, height = result.best
     if height > starts[0].log_density:
-        mean, sd = starts[0].mean, starts[0].sd
-        starts.append(Mode(location, height, 0.0, 0.0, mean, sd))
-    tops = [polish(mode, result.density_fn) for mode in starts]
-    top = max(tops, key=lambda mode: mode.log_density)
-    return np.asarray(top.location, dtype=np.float64), float(top.log_density)
+        # The draws of goal="optimum" are higher than those of the posterior.
+        distance = [np.sum(((location - mode.mean) / mode.sd) ** 2) for mode in starts]
+        near = int(np.argmin(distance))
+        starts[near] = replace(starts[near], location=location, log_density=height)
+    return max((polish(mode, result.density_fn) for mode in starts), key=_height)
+
+
+def _height(mode: Mode) -> float:
+    return mode.log_density

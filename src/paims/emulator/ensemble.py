@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from paims.emulator._family import Family
 from paims.emulator.mixture import MixturePrediction
 from paims.emulator.scaling import OutputScaling
 from paims.gp import Posterior
@@ -98,7 +99,8 @@ class Ensemble:
             block.mean,
             np.sqrt(block.scale2 if student else block.variance),
             self.weights,
-            float(block.dof) if student else np.inf,
+            Family(float(block.dof) if student else np.inf),
             self.output,
             joint,
+            self.posterior.n_jobs,
         )

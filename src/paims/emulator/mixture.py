@@ -13,19 +13,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, log_ndtr, logsumexp, ndtri, stdtr, stdtrit
+from scipy.special import logsumexp
 
+from paims._parallel import for_chunks
+from paims.emulator._family import Family
 from paims.emulator._roots import IndexArray, solve_increasing
 from paims.emulator.scaling import OutputScaling
 
 FloatArray = npt.NDArray[np.float64]
 
 #: Gives the joint predictions of some components, in scaled units: indices ``(c,)`` to means
-#: ``(c, k)`` and covariance-like scale matrices ``(c, k, k)``.
+#: ``(c, k)`` and scale matrices ``(c, k, k)``.
 JointFn = Callable[[IndexArray], tuple[FloatArray, FloatArray]]
 
 # Doubles in the largest array of a block.
-_BLOCK_SIZE = 2**21
+_BLOCK_SIZE = 2**20
+_CHUNK = 2**15
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Components:
 class MixturePrediction:
     """What the emulator says of the output at each of k inputs.
 
-    Made by :meth:`paims.Emulator.predict_distribution`. Everything is in the user's units.
+    Made by :meth:`paims.Emulator.predict_distribution`; everything is in the user's units.
 
     Attributes
     ----------
@@ -63,44 +66,45 @@ class MixturePrediction:
         location: FloatArray,
         scale: FloatArray,
         weights: FloatArray,
-        dof: float,
+        family: Family,
         output: OutputScaling,
-        joint_fn: JointFn,
+        joint_fn: JointFn | None = None,
+        n_jobs: int | None = None,
     ) -> None:
-        self._location, self._scale = location, scale
         self.weights = weights
-        self._dof = dof
+        self._location, self._scale = location, scale
+        self._family = family
         self._output = output
         self._joint_fn = joint_fn
-        # Variance of a component by its squared scale.
-        self._inflation = 1.0 if np.isinf(dof) else dof / (dof - 2.0)
+        self._n_jobs = n_jobs
         self._mean = weights @ location
-        within = self._inflation * (weights @ scale**2)
+        within = family.variance * (weights @ scale**2)
         self._std = np.sqrt(within + weights @ (location - self._mean) ** 2)
 
     def __repr__(self) -> str:
-        kind = "Gaussian" if np.isinf(self._dof) else f"Student-t, dof {self._dof:g}"
-        return f"<MixturePrediction: {len(self)} points, {len(self.weights)} components ({kind})>"
+        return (
+            f"<MixturePrediction: {len(self)} points, {len(self.weights)} components "
+            f"({self._family})>"
+        )
 
     def __len__(self) -> int:
         return int(self._location.shape[1])
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of each point."""
+        """Mean at each point."""
         return self._output.value(self._mean)
 
     @property
     def std(self) -> FloatArray:
-        """Standard deviation of each point."""
+        """Standard deviation at each point."""
         return self._output.difference(self._std)
 
     @property
     def components(self) -> Components:
         """Means and scales of the components."""
-        return Components(
-            self._output.value(self._location), self._output.difference(self._scale), self._dof
-        )
+        means, scales = self._output.value(self._location), self._output.difference(self._scale)
+        return Components(means, scales, self._family.dof)
 
     def cov(self) -> FloatArray:
         r"""Covariance matrix of the points, ``(n_points, n_points)``.
@@ -109,11 +113,10 @@ class MixturePrediction:
         """
         k = len(self)
         total = np.zeros((k, k))
-        for block in self._blocks(k * k):
-            mean, scale2 = self._joint_fn(block)
-            w = self.weights[block]
-            total += self._inflation * np.tensordot(w, scale2, 1)
-            off = mean - self._mean
+        for block in self._blocks(np.arange(len(self.weights))):
+            mean, scale2 = self._joint(block)
+            w, off = self.weights[block], mean - self._mean
+            total += self._family.variance * np.tensordot(w, scale2, 1)
             total += off.T @ (w[:, None] * off)
         return self._output.square(total)
 
@@ -130,11 +133,11 @@ class MixturePrediction:
         ndarray
             Shape of ``y`` broadcast with ``(n_points,)``.
         """
-        return self._by_points(y, lambda t, i: np.exp(self._log_cdf(t, i, 1.0)[0]))
+        return self._by_points(y, lambda t, i: self.weights @ self._family.cdf(self._z(t, i)))
 
     def logpdf(self, y: Any) -> FloatArray:
         """Log predictive density at ``y``; arguments as for :meth:`cdf`."""
-        return self._by_points(y, self._log_pdf) - self._output.log_scale
+        return self._by_points(y, self._log_density) - self._output.log_scale
 
     def quantile(self, q: Any) -> FloatArray:
         """Quantiles, by root-finding on the CDF of the mixture.
@@ -153,7 +156,10 @@ class MixturePrediction:
         levels = np.asarray(q, dtype=np.float64)
         if not ((levels >= 0.0) & (levels <= 1.0)).all():
             raise ValueError(f"q must hold probabilities in [0, 1]; got {q!r}.")
-        rows = [self._quantile(float(level)) for level in levels.ravel()]
+        rows = [
+            self._tail_quantile(level, 1.0) if level <= 0.5 else self._tail_quantile(1 - level, -1)
+            for level in levels.ravel().tolist()
+        ]
         return self._output.value(np.reshape(rows, (*levels.shape, len(self))))
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -161,7 +167,8 @@ class MixturePrediction:
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be in (0, 1); got {level!r}.")
         tail = 0.5 * (1.0 - level)
-        return self.quantile(tail), self._output.value(-self._negative_quantile(tail))
+        lower, upper = (self._tail_quantile(tail, sign) for sign in (1.0, -1.0))
+        return self._output.value(lower), self._output.value(upper)
 
     def sample(self, size: int = 1, random_state: Any = None) -> FloatArray:
         """Joint samples over the points: a component by weight, then a multivariate t.
@@ -176,25 +183,25 @@ class MixturePrediction:
         (size, n_points) ndarray
         """
         rng = as_generator(random_state)
-        k = len(self)
-        chosen = rng.choice(len(self.weights), size, p=self.weights)
-        normal = rng.standard_normal((size, k))
-        stretch = np.ones(size)
-        if np.isfinite(self._dof):
-            stretch = np.sqrt(self._dof / rng.chisquare(self._dof, size))
-        result = np.empty((size, k))
-        used = np.unique(chosen)
-        for block in self._blocks(k * k, used):
-            mean, scale2 = self._joint_fn(block)
+        chosen = rng.choice(len(self.weights), size, p=self.weights / self.weights.sum())
+        normal = rng.standard_normal((size, len(self)))
+        normal *= self._family.stretch(size, rng)[:, None]
+        result = np.empty((size, len(self)))
+        for block in self._blocks(np.unique(chosen)):
+            mean, scale2 = self._joint(block)
             for j, component in enumerate(block):
                 rows = chosen == component
-                root = _square_root(scale2[j])
-                result[rows] = mean[j] + stretch[rows, None] * (normal[rows] @ root.T)
+                result[rows] = mean[j] + normal[rows] @ _square_root(scale2[j]).T
         return self._output.value(result)
 
-    def _blocks(self, size: int, of: IndexArray | None = None) -> Iterator[IndexArray]:
-        index = np.arange(len(self.weights)) if of is None else of
-        step = max(1, _BLOCK_SIZE // size)
+    def _joint(self, index: IndexArray) -> tuple[FloatArray, FloatArray]:
+        if self._joint_fn is None:
+            raise ValueError("This mixture knows its points one by one only, not jointly.")
+        return self._joint_fn(index)
+
+    def _blocks(self, index: IndexArray) -> Iterator[IndexArray]:
+        """Blocks of components whose scale matrices fit into little memory."""
+        step = max(1, _BLOCK_SIZE // max(1, len(self) ** 2))
         for start in range(0, len(index), step):
             yield index[start : start + step]
 
@@ -211,81 +218,76 @@ class MixturePrediction:
         t = np.broadcast_to(self._output.apply(values), shape).ravel()
         index = np.broadcast_to(np.arange(len(self)), shape).ravel()
         result = np.empty(t.size)
-        step = max(1, _BLOCK_SIZE // (4 * len(self.weights)))
-        for start in range(0, t.size, step):
-            part = slice(start, start + step)
-            result[part] = function(t[part], index[part])
+
+        def work(start: int, stop: int) -> None:
+            result[start:stop] = function(t[start:stop], index[start:stop])
+
+        for_chunks(work, t.size, self._chunk(), self._n_jobs)
         return result.reshape(shape)
 
-    def _standardised(self, t: FloatArray, index: IndexArray) -> tuple[FloatArray, FloatArray]:
-        """Residuals in units of the component's scale, ``(n_components, j)``, and the scales."""
-        scale = self._scale[:, index]
-        residual = t - self._location[:, index]
+    def _chunk(self) -> int:
+        return max(1, _CHUNK // len(self.weights))
+
+    def _z(self, t: FloatArray, index: IndexArray) -> FloatArray:
+        """Residuals in units of the component's scale, ``(n_components, j)``."""
+        scale, residual = self._scale[:, index], t - self._location[:, index]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = residual / scale
-        # A component without spread is a step; at the step itself it counts as reached.
-        return np.where(scale > 0.0, z, np.where(residual >= 0.0, np.inf, -np.inf)), scale
+        # A component without spread is a step, which is reached at its location.
+        return np.where(scale > 0.0, z, np.where(residual >= 0.0, np.inf, -np.inf))
 
-    def _log_kernel(self, z: FloatArray) -> FloatArray:
-        """Log density of a component with scale 1."""
-        if np.isinf(self._dof):
-            log_normal: FloatArray = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi)
-            return log_normal
-        nu = self._dof
-        constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi)
-        log_t: FloatArray = constant - 0.5 * (nu + 1.0) * np.log1p(z**2 / nu)
-        return log_t
-
-    def _log_pdf(self, t: FloatArray, index: IndexArray) -> FloatArray:
-        scale = self._scale[:, index]
-        residual = t - self._location[:, index]
+    def _log_density(self, t: FloatArray, index: IndexArray) -> FloatArray:
+        scale, residual = self._scale[:, index], t - self._location[:, index]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_density = self._log_kernel(residual / scale) - np.log(scale)
-            log_density = np.where(
-                scale > 0.0, log_density, np.where(residual == 0.0, np.inf, -np.inf)
+            each = self._family.log_density(residual / scale) - np.log(scale)
+            each = np.where(scale > 0.0, each, np.where(residual == 0.0, np.inf, -np.inf))
+            return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]))
+
+    def _tail_quantile(self, q: float, sign: float) -> FloatArray:
+        """Quantile q <= 1/2 from below (``sign`` 1) or from above (-1), in scaled units.
+
+        From above the mirror image is solved: the upper tail keeps its digits.
+        """
+        if q == 0.0:
+            return np.full(len(self), -sign * np.inf)
+        unit = self._family.quantile(q)
+        # It lies between the least and the largest quantile of the components.
+        each = sign * self._location + unit * self._scale
+        start = sign * self._mean + unit * self._std / np.sqrt(self._family.variance)
+        lower, upper = each.min(axis=0), each.max(axis=0)
+        tolerance = 1e-12 * self._std + 4.0 * np.finfo(float).eps * np.abs(each).max(axis=0)
+        resolution = self._scale.min(axis=0)
+        result = np.empty(len(self))
+
+        def work(first: int, last: int) -> None:
+            part = slice(first, last)
+            result[part] = solve_increasing(
+                lambda t, index: self._log_cdf(t, first + index, sign),
+                float(np.log(q)),
+                start[part],
+                lower[part],
+                upper[part],
+                resolution[part],
+                tolerance[part],
             )
-            result: FloatArray = logsumexp(log_density, axis=0, b=self.weights[:, None])
-        return result
+
+        for_chunks(work, len(self), self._chunk(), self._n_jobs)
+        return sign * result
 
     def _log_cdf(
         self, t: FloatArray, index: IndexArray, sign: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Log CDF and its derivative of the mixture (``sign`` -1: of its mirror image)."""
-        z, scale = self._standardised(sign * t, index)
-        z = sign * z
-        w = self.weights[:, None]
-        with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
-            if np.isinf(self._dof):
-                value = logsumexp(log_ndtr(z), axis=0, b=w)
-            else:
-                value = np.log(self.weights @ stdtr(self._dof, z))
-            density = np.where(scale > 0.0, np.exp(self._log_kernel(z)) / scale, 0.0)
-            return value, (self.weights @ density) / np.exp(value)
-
-    def _quantile(self, q: float) -> FloatArray:
-        """Quantiles in scaled units."""
-        if q > 0.5:
-            return -self._negative_quantile(1.0 - q)
-        return self._lower_quantile(q, 1.0)
-
-    def _negative_quantile(self, q: float) -> FloatArray:
-        """Quantiles, for small q, of the mirror image: digits of the upper tail are kept."""
-        return self._lower_quantile(q, -1.0)
-
-    def _lower_quantile(self, q: float, sign: float) -> FloatArray:
-        if q == 0.0:
-            return np.full(len(self), -np.inf)
-        unit = ndtri(q) if np.isinf(self._dof) else stdtrit(self._dof, q)
-        # Between the least and the largest quantile of the components.
-        each = sign * self._location + unit * self._scale
-        tolerance = 1e-12 * self._std + 4.0 * np.finfo(float).eps * np.abs(each).max(axis=0)
-        return solve_increasing(
-            lambda t, index: self._log_cdf(t, index, sign),
-            np.full(len(self), np.log(q)),
-            each.min(axis=0),
-            each.max(axis=0),
-            tolerance,
-        )
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log CDF of the mixture (``sign`` -1: of its mirror image) and two derivatives."""
+        z = sign * self._z(sign * t, index)
+        with np.errstate(all="ignore"):
+            scale = self._scale[:, index]
+            density = self.weights[:, None] * np.exp(self._family.log_density(z)) / scale
+            spread = scale > 0.0
+            density = np.where(spread, density, 0.0)
+            change = np.where(spread, density * self._family.score(z) / scale, 0.0).sum(axis=0)
+            cdf = self.weights @ self._family.cdf(z)
+            slope = density.sum(axis=0) / cdf
+            return np.log(cdf), slope, change / cdf - slope**2
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

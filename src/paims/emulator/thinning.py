@@ -25,12 +25,13 @@ def merge_equal(draws: FloatArray, weights: FloatArray) -> tuple[FloatArray, Flo
 
 def thin(
     draws: FloatArray, weights: FloatArray, n_components: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """At most ``n_components`` draws with weights that stand for all.
+) -> tuple[IndexArray, FloatArray]:
+    """Choose at most ``n_components`` of the draws, with weights, to stand for all.
 
     Parameters
     ----------
     draws : (m, n_params) ndarray
+        Distinct.
     weights : (m,) ndarray
         Sum to 1.
     n_components : int
@@ -38,17 +39,17 @@ def thin(
 
     Returns
     -------
-    draws : (c, n_params) ndarray
+    index : (c,) ndarray
+        Of the chosen draws, ascending.
     weights : (c,) ndarray
-        Multiples of 1/n_components; with m <= n_components distinct draws, those of the draws.
+        Multiples of 1/n_components; the weights themselves if all draws are kept.
     """
-    draws, weights = merge_equal(draws, weights)
     if len(draws) <= n_components:
-        return draws, weights / weights.sum()
+        return np.arange(len(draws)), weights
     order = cell_order(draws, weights, n_components)
     chosen = systematic(weights[order], n_components, rng)
     index, count = np.unique(order[chosen], return_counts=True)
-    return draws[index], count / n_components
+    return index, count / n_components
 
 
 def cell_order(draws: FloatArray, weights: FloatArray, n_cells: int) -> IndexArray:
@@ -56,7 +57,7 @@ def cell_order(draws: FloatArray, weights: FloatArray, n_cells: int) -> IndexArr
     mean = weights @ draws
     sd = np.sqrt(weights @ (draws - mean) ** 2)
     scaled = (draws - mean) / np.where(sd > 0.0, sd, 1.0)
-    smallest = 0.25 * weights.sum() / n_cells
+    smallest = weights.sum() / n_cells
     parts: list[IndexArray] = []
     stack: list[IndexArray] = [np.arange(len(draws))]
     while stack:

@@ -1,0 +1,184 @@
+"""From runs to what is learnt from them: scaling, posterior, sampling, the mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from paims.emulator.compression import Compression, compress
+from paims.emulator.ensemble import Ensemble
+from paims.emulator.modes import EmulatorMode, ModeTable, describe, draw_table
+from paims.emulator.scaling import InputScaling, OutputScaling
+from paims.emulator.thinning import merge_equal, thin
+from paims.emulator.trend import (
+    basis_in_units,
+    constant_coefficients,
+    trend_summary,
+    variance_summary,
+)
+from paims.emulator.validation import (
+    check_constant_columns,
+    check_enough_runs,
+    check_repeats,
+    check_varying_output,
+)
+from paims.gp import FixedNugget, Posterior
+from paims.gp.nugget import as_nugget
+from paims.inference import find_best, sample_posterior
+from paims.sampling import SampleResult, Scheme
+
+FloatArray = npt.NDArray[np.float64]
+
+# Components of a mixture, and draws that they are chosen from: with these numbers predictions
+# are about 0.005 standard deviations from those of all draws, less than the sampler's own noise.
+_N_COMPONENTS = 128
+_N_RESERVOIR = 2048
+_MODE_MASS = 0.005
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Scaled runs and the posterior of the hyper-parameters given them.
+
+    Attributes
+    ----------
+    inputs : InputScaling
+    output : OutputScaling
+    posterior : Posterior
+    names : tuple of str
+        Of the inputs that vary.
+    """
+
+    inputs: InputScaling
+    output: OutputScaling
+    posterior: Posterior
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What sampling the posterior of a problem gave.
+
+    Attributes
+    ----------
+    result : SampleResult
+    modes : ModeTable
+    best : EmulatorMode
+    ensemble : Ensemble
+    compression : Compression
+    """
+
+    result: SampleResult
+    modes: ModeTable
+    best: EmulatorMode
+    ensemble: Ensemble
+    compression: Compression
+
+
+def pose(
+    X: FloatArray,
+    y: FloatArray,
+    names: Sequence[str],
+    *,
+    kernel: Any,
+    mean: Any,
+    prior: Any,
+    nugget: Any,
+    nugget_prior: Any,
+    n_jobs: int | None,
+) -> Problem:
+    """Check and scale the runs, and set up the posterior.
+
+    Parameters
+    ----------
+    X : (n, n_features) ndarray
+    y : (n,) ndarray
+    names : sequence of str
+        One for each feature.
+    kernel, mean, prior, nugget, nugget_prior, n_jobs
+        As in :class:`paims.gp.Posterior`; a function for ``mean`` takes inputs in the user's
+        units.
+    """
+    inputs = InputScaling.of(X)
+    check_constant_columns(~inputs.active, names, len(X))
+    scaled = inputs.runs(X)
+    basis = basis_in_units(mean, inputs)
+    H = basis(scaled)
+    check_enough_runs(len(X), H.shape[1], mean)
+    centre = constant_coefficients(H) is not None
+    check_varying_output(y, centred=centre)
+    output = OutputScaling.of(y, centre=centre)
+    target = output.runs(y)
+    treatment = as_nugget(nugget, nugget_prior)
+    if isinstance(treatment, FixedNugget):
+        check_repeats(scaled, target, treatment.nugget)
+    posterior = Posterior(scaled, target, kernel, basis, prior, treatment, n_jobs=n_jobs)
+    varying = tuple(name for name, varies in zip(names, inputs.active, strict=True) if varies)
+    return Problem(inputs, output, posterior, varying)
+
+
+def learn(
+    problem: Problem,
+    rng: np.random.Generator,
+    *,
+    goal: str,
+    n_samples: int | None,
+    predictive: str,
+    scheme: str | Scheme,
+    progress: bool,
+) -> Learnt:
+    """Sample the posterior, find its modes and choose the components of the mixture."""
+    posterior = problem.posterior
+    result = sample_posterior(
+        posterior,
+        n_samples,
+        goal="optimum" if goal == "optimum" else "posterior",
+        scheme=scheme,
+        random_state=int.from_bytes(rng.bytes(16), "little"),
+        n_jobs=posterior.n_jobs,
+        progress=progress,
+    )
+    modes = result.modes(min_mass=0.0)
+    best = find_best(result, modes)
+    if goal == "map":
+        draws, weights = np.asarray(best.location)[None], np.ones(1)
+    else:
+        draws, weights = merge_equal(result.draws, result.weights)
+        index, weights = thin(draws, weights / weights.sum(), _N_RESERVOIR, rng)
+        draws = draws[index]
+    many = Ensemble(posterior, draws, weights, problem.output, predictive)
+    ensemble, compression = compress(many, _N_COMPONENTS, rng)
+    described = [
+        describe(mode, posterior, problem.inputs, problem.names, result.log_evidence)
+        for mode in [best, *(mode for mode in modes if mode.mass >= _MODE_MASS)]
+    ]
+    return Learnt(result, ModeTable(described[1:]), described[0], ensemble, compression)
+
+
+def summaries(problem: Problem, result: SampleResult, ensemble: Ensemble) -> dict[str, Any]:
+    """Fitted attributes that follow from the others, in the user's units."""
+    posterior, inputs, output = problem.posterior, problem.inputs, problem.output
+    coefficients = posterior.coefficients(ensemble.draws)
+    freedom = posterior.n_runs - posterior.n_basis
+    return {
+        "draws_": draw_table(posterior, inputs, result.draws, problem.names),
+        "weights_": result.weights,
+        # The likelihood's constants, with beta and sigma2 integrated out, and the density of
+        # outputs in the user's units.
+        "log_evidence_": float(
+            result.log_evidence
+            + gammaln(0.5 * freedom)
+            - 0.5 * freedom * np.log(np.pi)
+            - posterior.n_runs * output.log_scale
+        ),
+        "log_evidence_error_": result.log_evidence_error,
+        "beta_": trend_summary(
+            posterior, coefficients, ensemble.weights, inputs, output, problem.names
+        ),
+        "sigma2_": variance_summary(coefficients, ensemble.weights, output),
+    }
