@@ -196,6 +196,13 @@ def test_no_nugget_has_no_row() -> None:
     assert np.isnan(run(data, 1, 2)).all()
 
 
+def test_equal_runs_without_nugget_fail() -> None:
+    # the last pivot is 0 up to rounding, which makes it positive for half of the points
+    X, H, y, phi, delta = problem(12, 2, m=200)
+    X[7], H[7] = X[3], H[3]
+    assert np.isnan(run((X, H, y, phi, 0.0 * delta), 2, 0)).all()
+
+
 @pytest.mark.parametrize("columns", [[1.0, 0.0], [1.0, 2.0]], ids=["zero", "parallel"])
 def test_dependent_basis_fails(columns: list[float]) -> None:
     X, _, y, phi, delta = problem(8, 2)
@@ -206,15 +213,17 @@ def test_dependent_basis_fails(columns: list[float]) -> None:
 
 @pytest.mark.parametrize("code", range(4), ids=KERNELS)
 @pytest.mark.parametrize("phi", [5e-324, 1e-310, 1e-200, 1e-5])
-def test_no_correlation_is_the_identity(code: int, phi: float) -> None:
-    X, H, y, _, _ = problem(10, 20, "constant")
-    X[:4, 0] = 0.5  # distances of 0 must not become 0 times infinity
+def test_only_equal_runs_are_correlated_at_short_lengths(code: int, phi: float) -> None:
+    X, H, y, _, _ = problem(10, 20, "zero")
+    X[1] = X[0]  # distances of 0 must not become 0 times infinity
     data = X, H, y, np.full((1, 20), phi), np.array([0.5])
     log_det_K, log_det_HKH, S2, log_det_I = run(data, code, 0)[0]
-    assert log_det_K == pytest.approx(10.0 * math.log(1.5), rel=1e-14)
-    assert log_det_HKH == pytest.approx(math.log(10.0 / 1.5), rel=1e-14)
-    assert pytest.approx(10.0 * y.var() / 1.5, rel=1e-13) == S2
-    assert log_det_I == 0.0
+    assert log_det_K == pytest.approx(math.log(1.5**2 - 1.0) + 8.0 * math.log(1.5), rel=1e-14)
+    expected = (1.5 * (y[0] ** 2 + y[1] ** 2) - 2.0 * y[0] * y[1]) / 1.25 + (
+        y[2:] ** 2
+    ).sum() / 1.5
+    assert pytest.approx(expected, rel=1e-14) == S2
+    assert (log_det_HKH, log_det_I) == (0.0, 0.0)
     assert np.isnan(run(data, code, 1)).all()  # the data say nothing of phi
 
 
