@@ -1,0 +1,156 @@
+r"""Standardised residuals, and their quantiles against those of a standard normal.
+
+After Bastos & O'Hagan (2009), "Diagnostics for Gaussian process emulators", section 4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta, binomtest, norm
+
+from paims.diagnostics._marginals import IntArray, Marginals, Prediction, as_marginals, as_outputs
+from paims.gp._arrays import FloatArray
+
+__all__ = ["QuantileQuantile", "Residuals", "quantile_quantile", "standardised_residuals"]
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    r"""Standardised residuals of k predictions.
+
+    Attributes
+    ----------
+    observed, mean, std : (k,) ndarray
+        Output, predictive mean and predictive standard deviation.
+    standardised : (k,) ndarray
+        (observed - mean) / std.
+    scores : (k,) ndarray
+        Normal scores :math:`\Phi^{-1}(F_i(y_i))`: the same for a normal prediction, and standard
+        normal for every right prediction, also for a mixture with heavy tails.
+    n_outside : int
+        How many have \|score\| > 1.96, that is, lie outside their 95 % interval.
+    p_outside : float
+        Two-sided binomial probability of a count so far from k/20, as if the outputs were
+        independent.
+    p_largest : float
+        Probability that the largest \|score\| of k independent ones is as large as it was.
+    """
+
+    observed: FloatArray
+    mean: FloatArray
+    std: FloatArray
+    standardised: FloatArray
+    scores: FloatArray
+    n_outside: int
+    p_outside: float
+    p_largest: float
+
+    @property
+    def worst(self) -> int:
+        r"""Position of the largest \|score\|."""
+        return int(np.argmax(np.abs(self.scores)))
+
+    @property
+    def passed(self) -> bool:
+        """Whether neither probability is below 0.01."""
+        return min(self.p_outside, self.p_largest) >= 0.01
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in words."""
+        k = len(self.scores)
+        text = (
+            f"{self.n_outside} of {k} residuals lie outside +-1.96, about {k / 20.0:.3g} should; "
+            f"the largest is {self.scores[self.worst]:.2f} (output {self.worst}). "
+        )
+        if self.passed:
+            return text + "Single errors are of the size that the emulator says."
+        if self.p_outside < 0.01 and self.n_outside < k / 20.0:
+            return text + "Errors are smaller than announced: the emulator is too cautious."
+        if self.p_outside < 0.01:
+            return text + (
+                "Errors are larger than announced: the emulator is too sure of itself. Try a "
+                "rougher kernel, estimate the nugget, or add runs where the residuals are large."
+            )
+        return text + (
+            "That one is hardly possible: check that run, and whether the simulator behaves "
+            "differently there (a jump, a change of regime)."
+        )
+
+
+def standardised_residuals(y: Any, prediction: Prediction) -> Residuals:
+    """Standardised residuals of a prediction.
+
+    Parameters
+    ----------
+    y : (k,) array_like
+        What was observed.
+    prediction : Prediction
+
+    Returns
+    -------
+    Residuals
+    """
+    marginals = as_marginals(prediction)
+    return residuals_of_marginals(as_outputs(y, marginals.location.shape[1]), marginals)
+
+
+def residuals_of_marginals(y: FloatArray, marginals: Marginals) -> Residuals:
+    """:func:`standardised_residuals` for checked arrays."""
+    mean, std = marginals.mean, marginals.std
+    difference = y - mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        standardised = np.where(difference == 0.0, 0.0, difference / std)
+    scores = marginals.scores(y)
+    k = len(y)
+    n_outside = int(np.sum(np.abs(scores) > norm.isf(0.025)))
+    p_single = 2.0 * norm.sf(np.abs(scores).max())
+    return Residuals(
+        observed=y,
+        mean=mean,
+        std=std,
+        standardised=standardised,
+        scores=scores,
+        n_outside=n_outside,
+        p_outside=float(binomtest(n_outside, k, 0.05).pvalue),
+        p_largest=float(-np.expm1(k * np.log1p(-p_single))) if p_single < 1.0 else 1.0,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileQuantile:
+    """Ordered scores beside the quantiles of a standard normal.
+
+    Attributes
+    ----------
+    theoretical : (k,) ndarray
+        Median of each order statistic.
+    ordered : (k,) ndarray
+    lower, upper : (k,) ndarray
+        Pointwise 95 % band of each order statistic of k independent standard normals.
+    order : (k,) ndarray of int
+        Which score stands at each place.
+    """
+
+    theoretical: FloatArray
+    ordered: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    order: IntArray
+
+
+def quantile_quantile(scores: FloatArray) -> QuantileQuantile:
+    r"""Order normal scores for a quantile-quantile plot.
+
+    The i-th of k uniforms is Beta(i, k + 1 - i), which gives median and band without simulation.
+    """
+    k = len(scores)
+    i = np.arange(1, k + 1)
+    lower, middle, upper = (
+        norm.ppf(beta.ppf(level, i, k + 1 - i)) for level in (0.025, 0.5, 0.975)
+    )
+    order = np.argsort(scores, kind="stable")
+    return QuantileQuantile(middle, scores[order], lower, upper, order)

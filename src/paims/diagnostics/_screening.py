@@ -1,0 +1,253 @@
+r"""Which inputs are inert: what the *output* does not depend on.
+
+A long length-scale is not enough for that, as the trend may depend on the input, and a short one
+is not needed to act. The criterion is therefore put on the output. Given a draw u of the
+hyper-parameters the simulator f is a Gaussian process conditioned on the runs; input l is inert in
+the draw if
+
+.. math::
+    E\{ E_x \mathrm{Var}[f \mid x_{-l}] \mid u, D \} \le \epsilon \,
+    E\{ \mathrm{Var}_x f \mid u, D \}, \qquad \epsilon = 0.01 \text{ by default},
+
+that is, if at most one per cent of the output's variance is expected to involve it. Outer
+expectations are over f: besides the emulator's mean (whose part is the total Sobol' index) they
+have what the runs leave open, so an input is not called inert for lack of runs. The probability of
+being inert is the weight of the draws in which it is.
+
+With :math:`\lambda_l f = f(x) - E[f \mid x_{-l}]`, a linear functional, the left side is the
+average over x of :math:`(\lambda_l \mu)^2 + \mathrm{Var}(\lambda_l f \mid u, D)`; averages over x
+are taken over Sobol' points, those over one input by Gauss-Legendre quadrature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paims.diagnostics._length_scales import LengthScales, length_scales
+from paims.diagnostics._main_effects import MainEffects, main_effects
+from paims.diagnostics._separable import Block, SeparableMeans, as_names
+from paims.diagnostics._sobol import SobolIndices, box_points, deviation_terms, sobol_indices
+from paims.diagnostics._weighted import weighted_quantile
+from paims.gp import Posterior
+from paims.gp._arrays import FloatArray
+from paims.gp._stacks import solve_lower, solve_lower_rows
+from paims.gp._threads import single_threaded_blas
+
+__all__ = ["Inertness", "Screening", "inertness", "screen"]
+
+_LOG2_POINTS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Inertness:
+    """How probable it is that an input does not matter.
+
+    Attributes
+    ----------
+    names : tuple of str
+    threshold : float
+        Share of the output's variance up to which an input counts as inert.
+    probability : (p,) ndarray
+        Weight of the draws in which the input is inert.
+    share : (m, p) ndarray
+        Expected share of the output's variance that involves the input, for each draw.
+    weights : (m,) ndarray
+    interval : (3, p) ndarray
+        5 %, 50 % and 95 % quantiles of ``share``.
+    """
+
+    names: tuple[str, ...]
+    threshold: float
+    probability: FloatArray
+    share: FloatArray
+    weights: FloatArray
+    interval: FloatArray
+
+    @property
+    def inert(self) -> tuple[str, ...]:
+        """Inputs that are inert with probability 0.95 or more."""
+        return self._named(self.probability >= 0.95)
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Inputs that are inert with probability 0.05 or less."""
+        return self._named(self.probability <= 0.05)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """All others."""
+        return self._named((self.probability > 0.05) & (self.probability < 0.95))
+
+    def _named(self, chosen: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(name for name, yes in zip(self.names, chosen, strict=True) if yes)
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in words."""
+        share = f"{100 * self.threshold:.3g} % of the output's variance"
+        parts = []
+        if self.inert:
+            parts.append(
+                f"{', '.join(self.inert)}: inert (not even {share} involves them); they can be "
+                "left out of further designs."
+            )
+        if self.active:
+            parts.append(f"{', '.join(self.active)}: active.")
+        if self.undecided:
+            parts.append(
+                f"{', '.join(self.undecided)}: undecided; the runs allow both. Add runs that "
+                "vary them."
+            )
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """All that says which inputs matter.
+
+    Attributes
+    ----------
+    length_scales : LengthScales
+    sobol : SobolIndices
+    inertness : Inertness
+    effects : MainEffects
+    """
+
+    length_scales: LengthScales
+    sobol: SobolIndices
+    inertness: Inertness
+    effects: MainEffects
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in words."""
+        return f"{self.inertness.verdict} {self.sobol.verdict}"
+
+    def __str__(self) -> str:
+        names = self.sobol.names
+        width = max(5, *(len(name) for name in names))
+        head = (
+            f"{'input':{width}} {'length/range':>12} {'first':>8} {'total':>8} {'5 %':>8} "
+            f"{'95 %':>8} {'P(inert)':>9}"
+        )
+        rows = [
+            f"{name:{width}} {self.length_scales.quantiles[2, i]:12.3g} "
+            f"{self.sobol.first[i]:8.4f} {self.sobol.total[i]:8.4f} "
+            f"{self.sobol.total_interval[0, i]:8.4f} {self.sobol.total_interval[1, i]:8.4f} "
+            f"{self.inertness.probability[i]:9.3f}"
+            for i, name in enumerate(names)
+        ]
+        return "\n".join([head, *rows, self.inertness.verdict])
+
+
+def inertness(
+    posterior: Posterior,
+    u: Any,
+    weights: Any = None,
+    *,
+    threshold: float = 0.01,
+    box: Any = None,
+    names: Any = None,
+) -> Inertness:
+    """Probability of each input to be inert.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        With a polynomial trend (not a user's function).
+    u : (m, n_params) array_like
+        Draws of the hyper-parameters.
+    weights : (m,) array_like, optional
+        Their weights; equal by default.
+    threshold : float, default 0.01
+        Share of the output's variance up to which an input counts as inert.
+    box : (p, 2) array_like, optional
+        The inputs are uniform between these ends; the training range by default.
+    names : sequence of str, optional
+        Names of the inputs.
+
+    Returns
+    -------
+    Inertness
+    """
+    if not 0.0 < threshold < 1.0:
+        raise ValueError(f"threshold must lie in (0, 1); got {threshold!r}.")
+    means = SeparableMeans(posterior, u, weights, box)
+    points = box_points(means.box, _LOG2_POINTS)
+    share = np.empty((means.n_draws, means.n_inputs))
+    with single_threaded_blas():
+        for block in means.blocks():
+            expected = _expected_squares(means, block, points).mean(axis=2)
+            share[block.rows] = (expected[1:] / expected[0]).T
+    return Inertness(
+        names=as_names(names, means.n_inputs),
+        threshold=threshold,
+        probability=means.weights @ (share <= threshold),
+        share=share,
+        weights=means.weights,
+        interval=weighted_quantile(share, means.weights, np.array([0.05, 0.5, 0.95])),
+    )
+
+
+def _expected_squares(means: SeparableMeans, block: Block, points: FloatArray) -> FloatArray:
+    r"""Give :math:`E\{(\lambda f)^2 \mid u, D\}` at points ``(k, p)``, shape ``(p + 1, b, k)``.
+
+    First for :math:`f - E_x f`, then for each :math:`\lambda_l`. The variance is the paper's
+    corr(x*, w* | phi), with its functional in both arguments, times S2/(n - q - 2).
+    """
+    P, factors = means.posterior, block.factors
+    n = P.n_runs
+    sigma2 = factors.S2 / (n - P.n_basis - 2.0)
+    prior = _prior_variances(means, block, points)
+    result = np.empty_like(prior)
+    for i, term in enumerate(deviation_terms(means, block, points)):
+        mean = (term @ block.coefficients[:, :, None])[:, :, 0]
+        V = solve_lower_rows(factors.L, np.ascontiguousarray(term[:, :, :n]))
+        variance = prior[i] - np.einsum("bki,bki->bk", V, V)
+        if P.n_basis:
+            H = (term[:, :, n:] - V @ factors.F).swapaxes(1, 2)
+            G = solve_lower(factors.R.swapaxes(1, 2), H)
+            variance += np.einsum("bqk,bqk->bk", G, G)
+        result[i] = mean**2 + sigma2[:, None] * np.maximum(variance, 0.0)
+    return result
+
+
+def _prior_variances(means: SeparableMeans, block: Block, points: FloatArray) -> FloatArray:
+    """Prior variances of the functionals, for a variance of 1, shape ``(p + 1, b, k)``."""
+    kernel = means.posterior.kernel
+    p = means.n_inputs
+    single = np.empty((p, len(block.coefficients), len(points)))
+    double = np.empty((p, len(block.coefficients), 1))
+    for i, rule in enumerate(means.rules):
+        phi = means.phi[block.rows, i, None, None]
+        at = np.concatenate([points[:, i], rule.nodes])
+        averaged = kernel.factor(np.abs(at[:, None] - rule.nodes), phi) @ rule.weights
+        single[i] = averaged[:, : len(points)]
+        double[i, :, 0] = averaged[:, len(points) :] @ rule.weights
+    whole = 1.0 - 2.0 * single.prod(axis=0) + double.prod(axis=0)
+    return np.concatenate([whole[None], 1.0 - 2.0 * single + double])
+
+
+def screen(
+    posterior: Posterior,
+    u: Any,
+    weights: Any = None,
+    *,
+    threshold: float = 0.01,
+    box: Any = None,
+    names: Any = None,
+) -> Screening:
+    """Length-scales, Sobol' indices, main effects and probabilities of being inert.
+
+    Parameters are those of :func:`inertness`.
+    """
+    return Screening(
+        length_scales=length_scales(posterior, u, weights, names=names),
+        sobol=sobol_indices(posterior, u, weights, box=box, names=names),
+        inertness=inertness(posterior, u, weights, threshold=threshold, box=box, names=names),
+        effects=main_effects(posterior, u, weights, box=box, names=names),
+    )

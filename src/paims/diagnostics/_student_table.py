@@ -1,0 +1,57 @@
+r"""The Student-t distribution function from a table, for sums over many components.
+
+SciPy's takes half a microsecond a value; a mixture's needs millions. In
+:math:`s = z / \sqrt{\nu + z^2}` the function is smooth on a bounded interval, and cubic Hermite
+interpolation with the known density is accurate to about 1e-10 (absolutely).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtr, stdtr, stdtrit
+
+from paims.diagnostics._marginals import standard_logpdf
+from paims.gp._arrays import FloatArray
+
+_N_CELLS = 8192
+_TAIL = 1e-13
+
+
+def fast_cdf(dof: float) -> Callable[[FloatArray], FloatArray]:
+    """Distribution function of the standard Student-t (normal for infinite ``dof``)."""
+    if np.isinf(dof):
+        return lambda z: np.asarray(ndtr(z), dtype=np.float64)
+    if dof < 2.0:
+        # Tails so heavy that s comes to 1 within round-off.
+        return lambda z: np.asarray(stdtr(dof, z), dtype=np.float64)
+    end = -float(stdtrit(dof, _TAIL))
+    end = end / np.sqrt(dof + end**2)
+    s = np.linspace(-end, end, _N_CELLS + 1)
+    root = np.sqrt(1.0 - s**2)
+    z = np.sqrt(dof) * s / root
+    value = stdtr(dof, z)
+    # dz/ds = sqrt(dof) / (1 - s^2)^(3/2), times the width of a cell.
+    step = 2.0 * end / _N_CELLS
+    slope = step * np.exp(standard_logpdf(z, dof)) * np.sqrt(dof) / root**3
+    rise = np.diff(value)
+    table = np.column_stack(
+        [
+            value[:-1],
+            slope[:-1],
+            3.0 * rise - 2.0 * slope[:-1] - slope[1:],
+            slope[:-1] + slope[1:] - 2.0 * rise,
+        ]
+    )
+
+    def cdf(z: FloatArray) -> FloatArray:
+        position = np.clip(z, -1e150, 1e150)
+        position = (position / np.sqrt(dof + position**2) + end) / step
+        position = np.clip(position, 0.0, _N_CELLS)
+        cell = np.minimum(position.astype(np.intp), _N_CELLS - 1)
+        t = position - cell
+        c = table[cell]
+        return np.asarray(c[..., 0] + t * (c[..., 1] + t * (c[..., 2] + t * c[..., 3])))
+
+    return cdf
