@@ -8,6 +8,7 @@ those abort the process when two Python threads enter one at once.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,12 +42,22 @@ def for_chunks(
     n_jobs : int, optional
         Number of threads; None or -1 for every available core.
     """
-    bounds = [(start, min(start + chunk, size)) for start in range(0, size, chunk)]
-    threads = min(n_threads(n_jobs), len(bounds))
-    if threads <= 1:
-        for start, stop in bounds:
+    bounds = deque((start, min(start + chunk, size)) for start in range(0, size, chunk))
+    n_extra = min(n_threads(n_jobs), len(bounds)) - 1
+
+    def worker() -> None:
+        while bounds:
+            try:
+                start, stop = bounds.popleft()
+            except IndexError:  # another thread took the last one
+                return
             work(start, stop)
+
+    if n_extra <= 0:
+        worker()
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(work, start, stop) for start, stop in bounds]:
-            future.result()
+    with ThreadPoolExecutor(n_extra) as pool:
+        others = [pool.submit(worker) for _ in range(n_extra)]
+        worker()
+        for other in others:
+            other.result()

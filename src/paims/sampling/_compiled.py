@@ -60,6 +60,34 @@ def _log_sum_exp(e):
 
 
 @njit(
+    "void(float64[::1], float64[::1], float64[:,::1], int64, int64)",
+    nogil=True,
+    cache=True,
+    fastmath=_SUMS,
+)
+def _add_products(total, v, rows, first, last):
+    """Add v . rows[:, j] to total[j], four rows at a time: fewer passes over ``total``."""
+    n = v.shape[0]
+    a = 0
+    while a + 4 <= n:
+        v0, v1, v2, v3 = v[a], v[a + 1], v[a + 2], v[a + 3]
+        for j in range(first, last):
+            total[j] += (v0 * rows[a, j] + v1 * rows[a + 1, j]) + (
+                v2 * rows[a + 2, j] + v3 * rows[a + 3, j]
+            )
+        a += 4
+    if a + 2 <= n:
+        v0, v1 = v[a], v[a + 1]
+        for j in range(first, last):
+            total[j] += v0 * rows[a, j] + v1 * rows[a + 1, j]
+        a += 2
+    if a < n:
+        v0 = v[a]
+        for j in range(first, last):
+            total[j] += v0 * rows[a, j]
+
+
+@njit(
     "void(float64[:,::1], float64[::1], float64[:,::1], float64[:,:,::1], float64[:,::1],"
     " float64[::1], int64[::1], float64[::1], float64, float64[::1], float64[::1], int64, int64)",
     nogil=True,
@@ -105,9 +133,7 @@ def mixture_sums(
             constant = -half_precision * norm2
             for j in range(first, last):
                 exponent[j] = base[j] + constant
-            for a in range(n_params):
-                for j in range(first, last):
-                    exponent[j] += v[a] * pull[a, j]
+            _add_products(exponent, v, pull, first, last)
         if out_plain.shape[0] > 0:
             out_plain[i] = _log_sum_exp(exponent)
         if out_local.shape[0] > 0:
@@ -185,3 +211,57 @@ def maximisation(x, w, log_resp, share, mean, cov):
         for a in range(n_params):
             for b in range(a):
                 cov[r, b, a] = cov[r, a, b]
+
+
+@njit("boolean(float64[:,::1], float64[::1], float64[:,::1])", nogil=True, cache=True)
+def _inverse_cholesky(cov, floor, out):
+    """Fill ``out`` with the inverse of the Cholesky factor of cov + diag(floor); False if none."""
+    n = cov.shape[0]
+    factor = np.zeros((n, n))
+    for a in range(n):
+        for b in range(a + 1):
+            s = cov[a, b]
+            if a == b:
+                s += floor[a]
+            for k in range(b):
+                s -= factor[a, k] * factor[b, k]
+            if a == b:
+                if not s > 0.0:
+                    return False
+                factor[a, a] = math.sqrt(s)
+            else:
+                factor[a, b] = s / factor[b, b]
+    out[:] = 0.0
+    for b in range(n):
+        out[b, b] = 1.0 / factor[b, b]
+        for a in range(b + 1, n):
+            s = 0.0
+            for k in range(b, a):
+                s -= factor[a, k] * out[k, b]
+            out[a, b] = s / factor[a, a]
+    return True
+
+
+@njit(
+    "float64(float64[:,::1], float64[::1], float64[:,::1], float64[::1], int64)",
+    nogil=True,
+    cache=True,
+)
+def expectation_maximisation(x, w, log_resp, floor, n_steps):
+    """EM from responsibilities, in place; the mean log likelihood, -inf if a cluster dies."""
+    n_clusters, n_params = log_resp.shape[1], x.shape[1]
+    share = np.empty(n_clusters)
+    mean = np.empty((n_clusters, n_params))
+    cov = np.empty((n_clusters, n_params, n_params))
+    inv_chol = np.empty((n_clusters, n_params, n_params))
+    value = -np.inf
+    for _ in range(n_steps):
+        maximisation(x, w, log_resp, share, mean, cov)
+        for r in range(n_clusters):
+            if share[r] < 1e-8 or not _inverse_cholesky(cov[r], floor, inv_chol[r]):
+                return -np.inf
+        previous = value
+        value = expectation(x, w, log_resp, np.log(share), mean, inv_chol)
+        if value - previous < 1e-4:
+            break
+    return value

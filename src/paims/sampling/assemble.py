@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from paims.sampling._arrays import Array
+from paims.sampling._numeric import log_sum_exp, normalised
 from paims.sampling.level import LevelInfo, State
-from paims.sampling.modes import find_modes
 from paims.sampling.pareto import RELIABLE_K, pareto_k
 from paims.sampling.path import effective_size, log_incremental_weights
-from paims.sampling.pool import recycle
+from paims.sampling.pool import Recycled, Recycler
 from paims.sampling.result import SampleResult, Status, level_table
 from paims.sampling.scheme import Scheme
 from paims.sampling.target import Points, Target
@@ -40,10 +39,11 @@ def assemble(
     goal: str,
     status: Status,
     names: Sequence[str] | None,
+    recycler: Recycler,
 ) -> SampleResult:
     """Build the result from the state at temperature 1, or as near to it as the run came."""
     state = last if at_one is None else at_one
-    weighted = _weigh(state, infos, scheme)
+    weighted = _weigh(state, infos, scheme, recycler)
     labels = _names(names, state.points.theta.shape[1])
     notes = [] if not infos else _notes(state, infos, weighted, target, scheme, status)
     result = SampleResult(
@@ -78,8 +78,13 @@ def assemble(
     )
 
 
-def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
-    recycled = _recycled(state) if scheme.recycle and state.level > 0 else None
+def _weigh(
+    state: State, infos: Sequence[LevelInfo], scheme: Scheme, recycler: Recycler
+) -> _Weighted:
+    recycled = None
+    if scheme.recycle and state.level > 0:
+        recycler.update(state.pool)
+        recycled = _recycled(recycler.recycled())
     if recycled is not None and recycled.pareto_k < RELIABLE_K:
         return recycled
     log_ws = [
@@ -87,8 +92,8 @@ def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighte
         for island, log_z in zip(state.islands, state.log_z, strict=True)
     ]
     log_w = np.concatenate(log_ws)
-    log_evidence = float(logsumexp(log_w)) - float(np.log(len(log_ws)))
-    weight = np.exp(log_w - logsumexp(log_w))
+    log_evidence = log_sum_exp(log_w) - float(np.log(len(log_ws)))
+    weight = normalised(log_w)
     alive = weight > 0
     n = len(log_w)
     relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
@@ -104,8 +109,7 @@ def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighte
     )
 
 
-def _recycled(state: State) -> _Weighted:
-    pool = recycle(state.pool)
+def _recycled(pool: Recycled) -> _Weighted:
     log_evidence = pool.log_evidence
     weight = np.exp(pool.log_weight - log_evidence)
     kept = weight > 1e-14 / len(weight)
@@ -173,26 +177,32 @@ def _disagreement(state: State, infos: Sequence[LevelInfo], more: str) -> list[s
             f"The two islands disagree: their log evidences are {state.log_z[0]:.2f} and "
             f"{state.log_z[1]:.2f}, {gap:.2f} apart where about {expected:.2f} is expected. {more}"
         )
-    points = state.points
-    uniform = np.full(len(points), 1.0 / len(points))
-    log_w = log_incremental_weights(points, state.beta, 1.0)
-    weight = np.exp(log_w - logsumexp(log_w)) if state.beta < 1 else uniform
-    modes, label = find_modes(points.theta, points.log_pi, weight, min_mass=0.02)
-    for number in range(len(modes) if len(modes) > 1 else 0):
-        shares = [
-            float(np.mean(label[part] == number))
-            for part in (slice(0, sizes[0]), slice(sizes[0], None))
-        ]
-        middle = float(np.mean(shares))
-        noise = np.sqrt(middle * (1 - middle) * (4 / sizes[0] + 4 / sizes[1]))
-        if abs(shares[0] - shares[1]) > 5 * noise + 0.02:
-            notes.append(
-                f"The two islands disagree about the mass of the mode at "
-                f"{np.round(modes[number].location, 3).tolist()}: {shares[0]:.3f} and "
-                f"{shares[1]:.3f}. {more}"
-            )
-            break
+    notes += _cluster_shares(state, more)
     return notes
+
+
+def _cluster_shares(state: State, more: str) -> list[str]:
+    """Compare the islands' shares of the clusters that the last mixture has found."""
+    mixture = state.pool[-1].mixture
+    if mixture is None:
+        return []
+    clusters = mixture.markers.clusters
+    shares, sizes = [], []
+    for island in state.islands:
+        label = np.argmax(clusters.log_responsibilities(island.theta)[1], axis=1)
+        shares.append(np.bincount(label, minlength=len(clusters)) / len(label))
+        sizes.append(len(label))
+    middle = (shares[0] + shares[1]) / 2
+    noise = np.sqrt(middle * (1 - middle) * sum(4 / size for size in sizes))
+    excess = np.abs(shares[0] - shares[1]) - 5 * noise - 0.02
+    worst = int(np.argmax(excess))
+    if excess[worst] <= 0:
+        return []
+    return [
+        "The two islands disagree about the mass near "
+        f"{np.round(clusters.mean[worst], 3).tolist()}: {shares[0][worst]:.3f} and "
+        f"{shares[1][worst]:.3f}. {more}"
+    ]
 
 
 def _names(names: Sequence[str] | None, n_params: int) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from paims.sampling import _compiled
 from paims.sampling._arrays import Array
 
 _FLOOR = 1e-9  # smallest variance of a cluster relative to that of all points
-_MAX_AXES = 8  # how many principal axes a split is tried along
+_MAX_AXES = 5  # how many principal axes a split is tried along
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _split(
     part = _by_axes(x, w, whole, floor)
     if part is not None and _pays(x, w, part, single, local, smallest, floor):
         return part
-    for n_parts in (4, 8, 16, 32):
+    for n_parts in (4, 12, 36):
         if n_parts > room or local < n_parts * smallest:
             break
         part = _k_means(white, w, n_parts, smallest / local)
@@ -168,7 +168,7 @@ def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array) -> Array | None:
     return np.asarray(np.argmax(best_resp, axis=1))
 
 
-def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 10) -> Array:
+def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 5) -> Array:
     """Weighted k-means from k-means++ seeds; parts below the share ``least`` are dissolved.
 
     Own code because scikit-learn's sums depend on the number of threads in the last bits.
@@ -191,21 +191,14 @@ def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 10) 
 
 
 def _nearest(x: Array, centre: Array) -> Array:
-    return np.asarray(np.argmin(np.sum((x[:, None] - centre) ** 2, axis=2), axis=1))
+    distance = np.sum(centre**2, axis=1) - 2 * np.einsum("ni,ki->nk", x, centre)
+    return np.asarray(np.argmin(distance, axis=1))
 
 
 def _em(x: Array, w: Array, log_resp: Array, floor: Array, n_steps: int) -> tuple[float, Array]:
     """Run EM from responsibilities; -inf when a cluster dies."""
     log_resp = log_resp.copy()
-    value = -np.inf
-    for _ in range(n_steps):
-        clusters = _maximise(x, w, log_resp, floor)
-        if np.any(clusters.share < 1e-8):
-            return -np.inf, log_resp
-        previous, value = value, clusters._expectation(x, w, log_resp)
-        if value - previous < 1e-4:
-            break
-    return value, log_resp
+    return float(_compiled.expectation_maximisation(x, w, log_resp, floor, n_steps)), log_resp
 
 
 def _polish(x: Array, w: Array, label: Array, floor: Array, n_steps: int = 10) -> Array:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from paims.sampling._arrays import Array
+from paims.sampling._numeric import log_sum_exp, normalised
 from paims.sampling.clusters import fit_clusters, single_cluster
 from paims.sampling.path import (
     effective_size,
@@ -151,9 +151,9 @@ def next_level(
     ceiling = np.inf if cool and state.beta >= 1.0 else 1.0
     beta = next_beta(state.points, state.beta, scheme.effective_share, ceiling)
     log_ws = [log_incremental_weights(island, state.beta, beta) for island in state.islands]
-    weights = [np.exp(log_w - logsumexp(log_w)) for log_w in log_ws]
+    weights = [normalised(log_w) for log_w in log_ws]
     log_z = tuple(
-        log_z + float(logsumexp(log_w)) - float(np.log(len(log_w)))
+        log_z + log_sum_exp(log_w) - float(np.log(len(log_w)))
         for log_z, log_w in zip(state.log_z, log_ws, strict=True)
     )
     mixtures = _mixtures(state, beta, weights, scheme, rng)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from paims.sampling._arrays import Array
 from paims.sampling.target import Points
@@ -34,9 +33,11 @@ def log_incremental_weights(points: Points, beta_old: float, beta_new: float) ->
 
 def effective_size(log_w: Array) -> float:
     """Effective sample size (sum w)^2 / sum w^2 of log weights."""
-    if np.all(np.isneginf(log_w)):
+    peak = np.max(log_w, initial=-np.inf)
+    if np.isneginf(peak):
         return 0.0
-    return float(np.exp(2 * logsumexp(log_w) - logsumexp(2 * log_w)))
+    w = np.exp(log_w - peak)
+    return float(np.sum(w) ** 2 / np.sum(w**2))
 
 
 def next_beta(points: Points, beta_old: float, share: float, ceiling: float) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from paims.sampling._arrays import Array
+from paims.sampling._numeric import log_sum_exp
 from paims.sampling.path import effective_size
 from paims.sampling.proposal import MarkerMixture
 from paims.sampling.target import Points
 
-_USEFUL = 0.02
+_USEFUL = 0.1
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Recycled:
     @property
     def log_evidence(self) -> float:
         """Log of the estimate of the integral of pi."""
-        return float(logsumexp(self.log_weight))
+        return log_sum_exp(self.log_weight)
 
     @property
     def effective_size(self) -> float:
@@ -137,13 +137,6 @@ class Recycler:
         for i, mixture in enumerate(self._mixtures):
             own = i == known[0]
             self._log_q[i].append(batch.log_q if own else _log_density(mixture, batch.points))
-
-
-def recycle(pool: tuple[Batch, ...]) -> Recycled:
-    """Weigh a whole pool at once."""
-    recycler = Recycler()
-    recycler.update(pool)
-    return recycler.recycled()
 
 
 def _log_density(mixture: MarkerMixture | None, points: Points) -> Array:

@@ -15,17 +15,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from paims._parallel import for_chunks
 from paims.sampling import _compiled
 from paims.sampling._arrays import Array
+from paims.sampling._numeric import log_sum_exp_rows
 from paims.sampling.clusters import Clusters
 
-_CHUNK = 32
+_CHUNK = 128
 _NONE = np.empty(0)
-SPREADS = (0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+SPREADS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class MarkerMixture:
     def log_density(self, x: Array) -> Array:
         """Log density of the mixture, without the local acceptance."""
         if self.pull == 0.0:
-            return np.asarray(logsumexp(self._log_clusters(x), axis=1))
+            return log_sum_exp_rows(self._log_clusters(x))
         out = np.empty(len(x))
         self._sums(x, np.zeros(len(x)), out, _NONE)
         return out
@@ -144,8 +145,7 @@ class MarkerMixture:
         """Log p_hat alone."""
         if self.pull == 0.0:
             joint = self._log_clusters(x) + self._log_local_acceptance(log_p)
-            with np.errstate(divide="ignore"):
-                return np.asarray(logsumexp(joint, axis=1))
+            return log_sum_exp_rows(joint)
         local = np.empty(len(x))
         self._sums(x, log_p, _NONE, local)
         return local

@@ -62,7 +62,7 @@ def anneal(
     target = _target(log_density, reference, log_likelihood, prior, vectorized)
     chosen = _scheme(scheme, n_jobs)
     _check_goal(goal)
-    yield from _levels(target, n_samples, goal, chosen, _seed(random_state))
+    yield from _levels(target, n_samples, goal, chosen, _seed(random_state), Recycler())
 
 
 def sample(
@@ -141,12 +141,13 @@ def sample(
     chosen = _scheme(scheme, n_jobs)
     _check_goal(goal)
     level: Level | None = None
+    recycler = Recycler()
     infos: list[LevelInfo] = []
     at_one: State | None = None
     status = Status("stopped", f"max_levels={max_levels} reached")
     with Progress(progress) as bar:
         try:
-            for level in _levels(target, n_samples, goal, chosen, _seed(random_state)):
+            for level in _levels(target, n_samples, goal, chosen, _seed(random_state), recycler):
                 if level.info is not None:
                     infos.append(level.info)
                     bar.update(level.info, target.n_evaluations)
@@ -167,14 +168,19 @@ def sample(
             f"The run ended before its first points were evaluated ({status.reason}): raise the "
             "limit or lower n_samples."
         )
-    result = assemble(level.state, at_one, infos, target, chosen, goal, status, names)
+    result = assemble(level.state, at_one, infos, target, chosen, goal, status, names, recycler)
     for text in result.warnings:
         warnings.warn(text, SamplingWarning, stacklevel=2)
     return result
 
 
 def _levels(
-    target: Target, n_samples: int | None, goal: str, scheme: Scheme, seed: int
+    target: Target,
+    n_samples: int | None,
+    goal: str,
+    scheme: Scheme,
+    seed: int,
+    recycler: Recycler,
 ) -> Iterator[Level]:
     size = _n_samples(n_samples, target)
     state = first_state(target, size, seed, scheme)
@@ -183,17 +189,16 @@ def _levels(
         state, info = next_level(state, target, scheme)
         yield Level(state, info)
     if goal == "posterior":
-        yield from _rounds(state, target, scheme)
+        yield from _rounds(state, target, scheme, recycler)
         return
     while info.sd_log_density > _OPTIMUM * state.initial_sd:
         state, info = next_level(state, target, scheme, cool=True)
         yield Level(state, info)
 
 
-def _rounds(state: State, target: Target, scheme: Scheme) -> Iterator[Level]:
+def _rounds(state: State, target: Target, scheme: Scheme, recycler: Recycler) -> Iterator[Level]:
     """Go on at temperature 1 until the recycled sample is as large as wanted."""
     wanted = scheme.wanted_share * len(state.points)
-    recycler = Recycler()
     for _ in range(scheme.max_rounds):
         recycler.update(state.pool)
         recycled = recycler.recycled()

@@ -55,7 +55,7 @@ class Scheme:
     max_rounds: int = 0
     effective_share: float = 0.5
     max_markers: int = 1000
-    n_judges: int = 200
+    n_judges: int = 120
     n_jobs: int | None = None
 
     def chains(self, weight: Array, rng: np.random.Generator) -> tuple[Array, Array]:
