@@ -21,7 +21,7 @@ def n_threads(n_jobs: int | None) -> int:
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-    if n_jobs < 1:
+    if not isinstance(n_jobs, int) or n_jobs < 1:
         raise ValueError(f"n_jobs must be a positive integer, -1 or None; got {n_jobs!r}.")
     return n_jobs
 

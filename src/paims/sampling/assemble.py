@@ -38,19 +38,18 @@ def assemble(
     scheme: Scheme,
     goal: str,
     status: Status,
-    names: Sequence[str] | None,
+    names: tuple[str, ...],
     recycler: Recycler,
 ) -> SampleResult:
     """Build the result from the state at temperature 1, or as near to it as the run came."""
     state = last if at_one is None else at_one
     weighted = _weigh(state, infos, scheme, recycler)
-    labels = _names(names, state.points.theta.shape[1])
-    notes = [] if not infos else _notes(state, infos, weighted, target, scheme, status)
+    notes = _notes(state, infos, weighted, target, scheme, status)
     result = SampleResult(
         draws=weighted.points.theta,
-        log_density=target.as_given(weighted.points),
+        log_density=weighted.points.log_pi,
         weights=weighted.weight,
-        names=labels,
+        names=names,
         levels=level_table(infos),
         log_evidence=weighted.log_evidence,
         log_evidence_error=weighted.log_evidence_error,
@@ -62,7 +61,7 @@ def assemble(
         goal="posterior",
         source=weighted.source,
         warnings=tuple(notes),
-        density_fn=target.log_density if target.vectorized else None,
+        density_fn=target.log_pi,
     )
     if goal == "posterior":
         return result
@@ -70,7 +69,7 @@ def assemble(
     return replace(
         result,
         draws=points.theta,
-        log_density=target.as_given(points),
+        log_density=points.log_pi,
         weights=np.full(len(points), 1.0 / len(points)),
         goal="optimum",
         source="last level",
@@ -140,20 +139,21 @@ def _notes(
             f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
             "are importance weighted from there and the rest may be rough."
         )
-    worst = min(infos, key=lambda info: info.local_acceptance * info.global_acceptance)
-    rate = worst.local_acceptance * worst.global_acceptance
-    if rate < 0.02:
+    rates = [info.local_acceptance * info.global_acceptance for info in infos]
+    if infos and min(rates) < 0.02:
+        worst = infos[int(np.argmin(rates))]
         notes.append(
-            f"Global acceptance fell to {rate:.1%} at level {worst.level}: the chains hardly left "
-            f"the neighbourhood of their starts, so mode masses are not reliable. {more}"
+            f"Global acceptance fell to {min(rates):.1%} at level {worst.level}: the chains "
+            "hardly left the neighbourhood of their starts, so mode masses are not reliable. "
+            f"{more}"
         )
-    if scheme.recycle and weighted.source != "recycled":
+    if scheme.recycle and infos and weighted.source != "recycled":
         notes.append(
             f"The recycled importance weights are not reliable (Pareto k = "
             f"{weighted.pareto_k:.2f}, should be below {RELIABLE_K}); the draws of the last "
             f"level are used in their place, with a larger error. {more}"
         )
-    if len(state.islands) == 2:
+    if len(state.islands) == 2 and infos and weighted.source != "recycled":
         notes += _disagreement(state, infos, more)
     if target.n_nan:
         notes.append(
@@ -167,10 +167,9 @@ def _disagreement(state: State, infos: Sequence[LevelInfo], more: str) -> list[s
     """Compare the two islands, which know nothing of each other's points."""
     notes = []
     sizes = [len(island) for island in state.islands]
-    expected = np.sqrt(
-        sum(2 * (sum(sizes) / max(info.effective_size, 1.0) - 1) / sum(sizes) for info in infos)
-        * 2
-    )
+    total = sum(sizes)
+    variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
+    expected = float(np.sqrt(max(variance, 0.0)))
     gap = abs(state.log_z[0] - state.log_z[1])
     if gap > 5 * expected + 0.1:
         notes.append(
@@ -203,13 +202,3 @@ def _cluster_shares(state: State, more: str) -> list[str]:
         f"{np.round(clusters.mean[worst], 3).tolist()}: {shares[0][worst]:.3f} and "
         f"{shares[1][worst]:.3f}. {more}"
     ]
-
-
-def _names(names: Sequence[str] | None, n_params: int) -> tuple[str, ...]:
-    if names is None:
-        return tuple(f"x{i + 1}" for i in range(n_params))
-    if len(names) != n_params:
-        raise ValueError(
-            f"names must have one entry for each of {n_params} parameters; got {names!r}."
-        )
-    return tuple(str(name) for name in names)

@@ -94,7 +94,7 @@ def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, 
     queue = [np.arange(len(x))]
     while queue:
         members = queue.pop(0)
-        local = effective * float(w[members].sum())
+        local = min(effective * float(w[members].sum()), float(len(members)))
         room = max_clusters - len(leaves) - len(queue)
         part = _split(x[members], w[members], local, smallest, floor, room)
         if part is None:
@@ -129,7 +129,7 @@ def _split(
     part = _by_axes(x, w, whole, floor)
     if part is not None and _pays(x, w, part, single, local, smallest, floor):
         return part
-    for n_parts in (4, 12, 36):
+    for n_parts in (4, 8, 16, 32):
         if n_parts > room or local < n_parts * smallest:
             break
         part = _k_means(white, w, n_parts, smallest / local)
@@ -143,6 +143,8 @@ def _pays(
 ) -> bool:
     """Whether BIC prefers the parts to the whole, and none of them is too small."""
     n_parts, n_params = int(part.max()) + 1, x.shape[1]
+    if n_parts < 2:
+        return False
     share = np.bincount(part, weights=w, minlength=n_parts)
     count = np.bincount(part, minlength=n_parts)
     if np.min(share) * local < smallest or np.min(count) < smallest:
@@ -168,7 +170,7 @@ def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array) -> Array | None:
     return np.asarray(np.argmax(best_resp, axis=1))
 
 
-def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 5) -> Array:
+def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 8) -> Array:
     """Weighted k-means from k-means++ seeds; parts below the share ``least`` are dissolved.
 
     Own code because scikit-learn's sums depend on the number of threads in the last bits.
@@ -178,6 +180,8 @@ def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 5) -
     distance = np.sum((x - centre[0]) ** 2, axis=1)
     for _ in range(n_parts - 1):
         weight = w * distance
+        if not weight.sum() > 0:
+            break
         centre = np.vstack([centre, x[rng.choice(len(x), p=weight / weight.sum())]])
         distance = np.minimum(distance, np.sum((x - centre[-1]) ** 2, axis=1))
     for _ in range(n_steps):

@@ -255,7 +255,7 @@ def _sweep(
     recorded: list[list[Proposed]] = [[] for _ in states]
     outcomes: list[Outcome] = []
     taken = [0] * len(states)
-    scale = scheme.second_scale(states[0].points.theta.shape[1])
+    scale = scheme.second_stage(states[0].points.theta.shape[1])
     for t in range(max(int(length.max()) for length in lengths)):
         active = [np.flatnonzero(length > t) for length in lengths]
         rows = [np.arange(k, k + len(a)) for k, a in zip(taken, active, strict=True)]
@@ -285,12 +285,12 @@ def _mixtures(
         _markers(island, beta, w, scheme, rng)
         for island, w in zip(state.islands, weights, strict=True)
     ]
-    n_params = state.islands[0].theta.shape[1]
+    others = markers[::-1]  # with one island: its own
     if not scheme.shrinking:
-        spread = scheme.decayed_spread(n_params, state.level)
-        return [MarkerMixture(m, spread, 1.0, scheme.n_jobs) for m in markers]
+        spread = scheme.decayed_spread(state.islands[0].theta.shape[1], state.level)
+        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in others]
     mixtures = []
-    for island, w, other in zip(state.islands, weights, markers[::-1], strict=True):
+    for island, w, other in zip(state.islands, weights, others, strict=True):
         index = systematic(w, scheme.n_judges, rng)
         judges = island[index]
         mixtures.append(

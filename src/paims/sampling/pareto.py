@@ -35,8 +35,10 @@ def pareto_k(log_weight: Array) -> float:
     ordered = np.sort(log_weight - np.max(log_weight))
     cutoff = max(float(ordered[-n_tail - 1]), float(np.log(np.finfo(float).tiny)))
     tail = ordered[ordered > cutoff]
+    if ordered[-1] - ordered[0] < 1e-10:
+        return 0.0  # equal weights have no tail
     if len(tail) <= 4:
-        return float("inf") if len(np.unique(ordered)) > 1 else 0.0
+        return float("inf")
     return _fit_shape(np.exp(tail) - np.exp(cutoff))
 
 
@@ -44,7 +46,7 @@ def _fit_shape(x: Array) -> float:
     """Shape of a generalised Pareto distribution with location 0, from ascending exceedances."""
     n = len(x)
     n_grid = 30 + int(np.sqrt(n))
-    quartile = x[int(n / 4 + 0.5) - 1]
+    quartile = max(x[int(n / 4 + 0.5) - 1], np.finfo(float).tiny)
     grid = 1 - np.sqrt(n_grid / (np.arange(1, n_grid + 1) - 0.5))
     grid = grid / (3 * quartile) + 1 / x[-1]
     shape = np.mean(np.log1p(-grid[:, None] * x), axis=1)

@@ -88,16 +88,17 @@ class Recycler:
     (the balance heuristic). Batches of high temperature, which say next to nothing of the target,
     are left out; the reference's draws always stay, as they bound the weights.
 
-    A point that has become a marker of a later mixture would see that mixture inflated by its own
-    kernel, which biases the evidence down; there the mixture is taken without it.
+    A candidate that has become a marker of a later mixture would see that mixture inflated by its
+    own kernel, which biases the evidence down; there the mixture is taken without it. The
+    reference's draws keep the whole sum: a Sobol' set has no second point near a point, and its
+    own kernel stands for it.
     """
 
     def __init__(self) -> None:
         self._mixtures: list[MarkerMixture | None] = []
         self._numbers: list[int] = []
-        self._points: list[Points] = []
+        self._batches: list[Batch] = []
         self._log_q: list[list[Array]] = []  # [mixture][batch]
-        self._island: list[Array] = []
         self._n_seen = 0
         self._last: tuple[Batch, ...] = ()
 
@@ -113,40 +114,41 @@ class Recycler:
         """Return the importance sample of the batches so far."""
         if all(mixture is None for mixture in self._mixtures):
             for batch in self._last:
-                self._add(batch)
-        points = Points.concatenate(self._points)
+                if batch.mixture is not None:
+                    self._add(batch)
+        points = Points.concatenate([batch.points for batch in self._batches])
+        island = np.concatenate([np.full(len(b.points), b.island) for b in self._batches])
         alive = np.isfinite(points.log_pi)
         log_total = np.full(len(points), -np.inf)
         for number, log_q in zip(self._numbers, self._log_q, strict=True):
             log_total = np.logaddexp(log_total, np.log(number) + np.concatenate(log_q))
         log_weight = points.log_pi[alive] - log_total[alive]
-        return Recycled(
-            points[alive], log_weight, np.concatenate(self._island)[alive], len(points)
-        )
+        return Recycled(points[alive], log_weight, island[alive], len(points))
 
     def _add(self, batch: Batch) -> None:
         known = [i for i, mixture in enumerate(self._mixtures) if mixture is batch.mixture]
         if not known:
             self._mixtures.append(batch.mixture)
             self._numbers.append(0)
-            self._log_q.append([_log_density(batch.mixture, points) for points in self._points])
+            self._log_q.append([_log_density(batch.mixture, other) for other in self._batches])
             known = [len(self._mixtures) - 1]
         self._numbers[known[0]] += len(batch.points)
-        self._points.append(batch.points)
-        self._island.append(np.full(len(batch.points), batch.island))
+        self._batches.append(batch)
         for i, mixture in enumerate(self._mixtures):
             own = i == known[0]
-            self._log_q[i].append(batch.log_q if own else _log_density(mixture, batch.points))
+            self._log_q[i].append(batch.log_q if own else _log_density(mixture, batch))
 
 
-def _log_density(mixture: MarkerMixture | None, points: Points) -> Array:
-    """Log density of a proposal at points that it did not draw, without their own kernels."""
+def _log_density(mixture: MarkerMixture | None, batch: Batch) -> Array:
+    """Log density of a proposal at points that it did not draw."""
+    points = batch.points
     if mixture is None:
         return points.log_m
     log_q = np.full(len(points), -np.inf)
     alive = np.flatnonzero(np.isfinite(points.log_pi))
     log_q[alive] = mixture.log_density(points.theta[alive])
-    marker = mixture.find_markers(points.theta)
-    own = np.flatnonzero(marker >= 0)
-    log_q[own] = mixture.without(marker[own], log_q[own])
+    if batch.mixture is not None:
+        marker = mixture.find_markers(points.theta)
+        own = np.flatnonzero(marker >= 0)
+        log_q[own] = mixture.without(marker[own], log_q[own])
     return log_q

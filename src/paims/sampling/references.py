@@ -85,7 +85,9 @@ class SoftUniform(_Transformed):
 
     def __init__(self, lower: Any, upper: Any, width: Any = 1.0) -> None:
         self.lower, self.upper = _box(lower, upper)
-        self.width = np.broadcast_to(np.asarray(width, dtype=float), self.lower.shape).copy()
+        self.width = _alike(
+            np.atleast_1d(np.asarray(width, dtype=float)), self.lower, "width", "lower"
+        )
         if not np.all(np.isfinite(self.width)) or np.any(self.width <= 0):
             raise ValueError(f"width must be positive and finite; got {width!r}.")
         self.n_params = self.lower.size
@@ -143,6 +145,8 @@ class Normal(_Transformed):
                 f"cov must be a scalar, ({self.n_params},) or ({self.n_params}, {self.n_params}); "
                 f"got shape {np.shape(cov)}."
             )
+        if not (np.all(np.isfinite(self.mean)) and np.allclose(matrix, matrix.T)):
+            raise ValueError("mean must be finite and cov symmetric.")
         try:
             self._chol = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
@@ -198,15 +202,22 @@ class Product(_Transformed):
 
 
 def _box(lower: Any, upper: Any) -> tuple[Array, Array]:
-    low, high = np.broadcast_arrays(
-        np.atleast_1d(np.asarray(lower, dtype=float)),
-        np.atleast_1d(np.asarray(upper, dtype=float)),
-    )
-    if low.ndim != 1:
-        raise ValueError(f"lower and upper must be vectors; got shape {low.shape}.")
+    low = np.atleast_1d(np.asarray(lower, dtype=float))
+    high = np.atleast_1d(np.asarray(upper, dtype=float))
+    low, high = _alike(low, high, "lower", "upper"), _alike(high, low, "upper", "lower")
     if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
         raise ValueError(
             "lower must be below upper in every coordinate, both finite; "
             f"got lower={low.tolist()}, upper={high.tolist()}."
         )
-    return low.copy(), high.copy()
+    return low, high
+
+
+def _alike(value: Array, other: Array, name: str, other_name: str) -> Array:
+    """A vector as long as another, or a scalar made so."""
+    if value.ndim != 1 or (len(value) not in {1, len(other)} and len(other) != 1):
+        raise ValueError(
+            f"{name} and {other_name} must be vectors of the same length or scalars; got shapes "
+            f"{value.shape} and {other.shape}."
+        )
+    return np.broadcast_to(value, (max(len(value), len(other)),)).copy()

@@ -38,7 +38,7 @@ class SampleResult:
     ----------
     draws : ndarray, shape (n_draws, n_params)
     log_density : ndarray, shape (n_draws,)
-        As the user's function gives it.
+        Of the density that was sampled; with a likelihood and a prior, of their product.
     weights : ndarray, shape (n_draws,)
         Sum to 1.
     names : tuple of str
@@ -84,6 +84,13 @@ class SampleResult:
     posterior: SampleResult | None = None
     density_fn: LogDensity | None = field(default=None, compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the density behind: the user's function need not survive a change of process."""
+        return {**self.__dict__, "density_fn": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     def __repr__(self) -> str:
         return (
             f"<SampleResult: {len(self.draws)} draws of {', '.join(self.names)}; "
@@ -118,6 +125,8 @@ class SampleResult:
     def quantile(self, q: float | Sequence[float]) -> Array:
         """Weighted quantiles of each parameter, shape ``np.shape(q) + (n_params,)``."""
         levels = np.atleast_1d(np.asarray(q, dtype=float))
+        if not np.all((levels >= 0) & (levels <= 1)):
+            raise ValueError(f"q must lie between 0 and 1; got {q!r}.")
         out = np.empty((len(levels), self.draws.shape[1]))
         for i in range(self.draws.shape[1]):
             order = np.argsort(self.draws[:, i])
@@ -127,6 +136,8 @@ class SampleResult:
 
     def resample(self, n: int, random_state: Any = None) -> Array:
         """Return ``n`` equally weighted draws, ``(n, n_params)``, in random order."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1; got {n!r}.")
         rng = np.random.default_rng(random_state)
         return np.asarray(self.draws[rng.permutation(systematic(self.weights, n, rng))])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from paims._parallel import n_threads
 from paims.sampling.assemble import assemble
 from paims.sampling.level import LevelInfo, State, first_state, next_level, renew
 from paims.sampling.pareto import RELIABLE_K, pareto_k
@@ -62,7 +63,8 @@ def anneal(
     target = _target(log_density, reference, log_likelihood, prior, vectorized)
     chosen = _scheme(scheme, n_jobs)
     _check_goal(goal)
-    yield from _levels(target, n_samples, goal, chosen, _seed(random_state), Recycler())
+    size = _n_samples(n_samples, target)
+    return _levels(target, size, goal, chosen, _seed(random_state), Recycler())
 
 
 def sample(
@@ -136,10 +138,18 @@ def sample(
     [0.9, 0.1]
     """
     target = _target(log_density, reference, log_likelihood, prior, vectorized)
+    for name, limit in (
+        ("max_evaluations", max_evaluations),
+        ("max_seconds", max_seconds),
+        ("max_levels", max_levels),
+    ):
+        if limit is not None and limit <= 0:
+            raise ValueError(f"{name} must be positive; got {limit!r}.")
     target.max_evaluations = max_evaluations
     target.deadline = None if max_seconds is None else monotonic() + max_seconds
     chosen = _scheme(scheme, n_jobs)
     _check_goal(goal)
+    size, labels, seed = _n_samples(n_samples, target), _names(names, target), _seed(random_state)
     level: Level | None = None
     recycler = Recycler()
     infos: list[LevelInfo] = []
@@ -147,7 +157,7 @@ def sample(
     status = Status("stopped", f"max_levels={max_levels} reached")
     with Progress(progress) as bar:
         try:
-            for level in _levels(target, n_samples, goal, chosen, _seed(random_state), recycler):
+            for level in _levels(target, size, goal, chosen, seed, recycler):
                 if level.info is not None:
                     infos.append(level.info)
                     bar.update(level.info, target.n_evaluations)
@@ -168,7 +178,7 @@ def sample(
             f"The run ended before its first points were evaluated ({status.reason}): raise the "
             "limit or lower n_samples."
         )
-    result = assemble(level.state, at_one, infos, target, chosen, goal, status, names, recycler)
+    result = assemble(level.state, at_one, infos, target, chosen, goal, status, labels, recycler)
     for text in result.warnings:
         warnings.warn(text, SamplingWarning, stacklevel=2)
     return result
@@ -176,13 +186,12 @@ def sample(
 
 def _levels(
     target: Target,
-    n_samples: int | None,
+    size: int,
     goal: str,
     scheme: Scheme,
     seed: int,
     recycler: Recycler,
 ) -> Iterator[Level]:
-    size = _n_samples(n_samples, target)
     state = first_state(target, size, seed, scheme)
     yield Level(state, None)
     while state.beta < 1.0:
@@ -215,19 +224,35 @@ def _reached(goal: str) -> str:
     return f"the log density varies less than {_OPTIMUM:g} times as much as at level 0"
 
 
-def _n_samples(n_samples: int | None, target: Target) -> int:
+def _n_params(target: Target) -> int:
     n_params = getattr(target.reference, "n_params", None)
     if n_params is None:
         n_params = np.shape(target.reference.sample(1, np.random.default_rng(0)))[-1]
+    return int(n_params)
+
+
+def _n_samples(n_samples: int | None, target: Target) -> int:
+    n_params = _n_params(target)
     if n_samples is None:
-        return max(2000, 300 * int(n_params))
-    least = 20 * (int(n_params) + 1)
-    if int(n_samples) != n_samples or n_samples < least:
+        return max(2000, 300 * n_params)
+    least = 20 * (n_params + 1)
+    if not isinstance(n_samples, (int, np.integer)) or n_samples < least:
         raise ValueError(
             f"n_samples must be an integer of at least {least} for {n_params} parameters; "
             f"got {n_samples!r}."
         )
     return int(n_samples)
+
+
+def _names(names: Sequence[str] | None, target: Target) -> tuple[str, ...]:
+    n_params = _n_params(target)
+    if names is None:
+        return tuple(f"x{i + 1}" for i in range(n_params))
+    if isinstance(names, str) or len(names) != n_params:
+        raise ValueError(
+            f"names must have one entry for each of {n_params} parameters; got {names!r}."
+        )
+    return tuple(str(name) for name in names)
 
 
 def _target(
@@ -244,17 +269,24 @@ def _target(
             )
         if log_likelihood is None or prior is None:
             raise TypeError("log_likelihood and prior go together; one of them is missing.")
+        _callable(log_likelihood, "log_likelihood")
         return Target(log_likelihood, _reference(prior, "prior"), vectorized, times_reference=True)
     if log_density is None or reference is None:
         raise TypeError(
             "sample needs log_density and reference (or log_likelihood and prior); got "
             f"log_density={log_density!r}, reference={reference!r}."
         )
+    _callable(log_density, "log_density")
     return Target(log_density, _reference(reference, "reference"), vectorized)
 
 
+def _callable(function: Any, what: str) -> None:
+    if not callable(function):
+        raise TypeError(f"{what} must be a function of a batch (m, n_params); got {function!r}.")
+
+
 def _reference(reference: Any, what: str) -> Reference:
-    if not isinstance(reference, Reference):
+    if isinstance(reference, type) or not isinstance(reference, Reference):
         raise TypeError(
             f"{what} must have sample(n, rng) and log_density(x), such as paims.Uniform(lower, "
             f"upper); got {reference!r}."
@@ -263,6 +295,7 @@ def _reference(reference: Any, what: str) -> Reference:
 
 
 def _scheme(scheme: str | Scheme, n_jobs: int | None) -> Scheme:
+    n_threads(n_jobs)  # refuses a bad value before any work
     if isinstance(scheme, Scheme):
         return scheme
     makers = {"default": default_scheme, "paper": paper_scheme}
@@ -284,4 +317,9 @@ def _seed(random_state: Any) -> int:
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int.from_bytes(random_state.bytes(16), "little")
+    if random_state is not None and not isinstance(random_state, np.random.Generator):
+        raise TypeError(
+            "random_state must be an integer, a numpy Generator or RandomState, or None; got "
+            f"{random_state!r}."
+        )
     return int.from_bytes(np.random.default_rng(random_state).bytes(16), "little")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,22 @@ class Scheme:
         counts = rng.multinomial(len(weight), weight)
         index = np.flatnonzero(counts)
         return index, counts[index]
+
+    def second_stage(self, n_params: int) -> Callable[[int, np.random.Generator], Array]:
+        """Scales of the second stage's steps: c0, or with shrinkage kernels c0 10^(-2 v^2).
+
+        v is uniform: most steps are about c0, one in four is below c0/10. Where a cluster's
+        covariance is far too wide for the place, as at a mode that has no cluster yet, the small
+        steps are the ones that move.
+        """
+        largest = self.second_scale(n_params)
+
+        def scales(n: int, rng: np.random.Generator) -> Array:
+            if not self.shrinking:
+                return np.full(n, largest)
+            return np.asarray(largest * 10.0 ** (-2.0 * rng.random(n) ** 2))
+
+        return scales
 
     def second_scale(self, n_params: int) -> float:
         """c0 of the second stage: 2.38 / sqrt(d), the optimal scaling of a random walk."""

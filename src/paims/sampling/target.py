@@ -85,6 +85,11 @@ class Target:
     def evaluate(self, theta: Array) -> Points:
         """Evaluate a batch ``(m, n_params)``."""
         log_m = np.asarray(self.reference.log_density(theta), dtype=float)
+        if log_m.shape != (len(theta),):
+            raise ValueError(
+                f"reference.log_density must return shape ({len(theta)},) for points of shape "
+                f"{theta.shape}; got {log_m.shape}."
+            )
         log_pi = np.full(len(theta), -np.inf)
         inside = np.isfinite(log_m)
         n_inside = int(np.count_nonzero(inside))
@@ -98,9 +103,10 @@ class Target:
             log_pi[inside] = values + log_m[inside] if self.times_reference else values
         return Points(theta, log_pi, log_m)
 
-    def as_given(self, points: Points) -> Array:
-        """The log density as the user's function gives it."""
-        return points.log_pi - points.log_m if self.times_reference else points.log_pi
+    def log_pi(self, theta: Array) -> Array:
+        """Log density of the target at a batch, without limits or counts."""
+        free = Target(self.log_density, self.reference, self.vectorized, self.times_reference)
+        return free.evaluate(np.atleast_2d(theta)).log_pi
 
     def _check_limits(self, size: int) -> None:
         if self.max_evaluations is not None and self.n_evaluations + size > self.max_evaluations:

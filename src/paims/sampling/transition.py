@@ -9,12 +9,14 @@ From x, with a candidate xi of the mixture that was accepted or rejected locally
   depend on x, so this is a mixture of two kernels which both leave p invariant.
 
 Second stage: xi2 ~ N(x, c0^2 Sigma_r), r drawn with the probability rho_r(x) of the cluster at x.
+(With the default scheme c0 is random, so that some step fits where a cluster does not.)
 Each r alone is a symmetric proposal chosen with a probability that depends on the state, so its
 ratio rho_r(xi2) / rho_r(x) enters the acceptance. With one cluster it is the paper's second stage.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +27,8 @@ from paims.sampling.clusters import Clusters
 from paims.sampling.path import log_tempered
 from paims.sampling.proposal import MarkerMixture
 from paims.sampling.target import Points, Target
+
+Scale = Callable[[int, np.random.Generator], Array]
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,12 @@ def first_stage(
 
 
 def propose_second(
-    state: Proposed, chains: Array, clusters: Clusters, scale: float, rng: np.random.Generator
+    state: Proposed, chains: Array, clusters: Clusters, scale: Scale, rng: np.random.Generator
 ) -> SecondStage:
-    """Draw the second-stage candidates of the given chains."""
+    """Draw the second-stage candidates of the given chains.
+
+    Each step has a scale of its own that does not depend on the state, which keeps it symmetric.
+    """
     theta = state.points.theta[chains]
     _, log_rho = clusters.log_responsibilities(np.ascontiguousarray(theta))
     edges = np.cumsum(np.exp(log_rho), axis=1)
@@ -114,7 +121,7 @@ def propose_second(
     cluster = np.minimum(np.sum(draw >= edges, axis=1), len(clusters) - 1)
     step = np.einsum("nab,nb->na", clusters.chol[cluster], rng.standard_normal(theta.shape))
     here = log_rho[np.arange(len(theta)), cluster]
-    return SecondStage(chains, theta + scale * step, cluster, here)
+    return SecondStage(chains, theta + scale(len(theta), rng)[:, None] * step, cluster, here)
 
 
 def second_stage(
@@ -156,7 +163,7 @@ def step(
     mixtures: list[MarkerMixture],
     target: Target,
     beta: float,
-    scale: float,
+    scale: Scale,
     rng: np.random.Generator,
 ) -> tuple[list[Proposed], list[Outcome]]:
     """One transition of the chains of every island; their second stages are one batch.
@@ -171,8 +178,8 @@ def step(
         The mixture that the candidates of each island came from.
     target : Target
     beta : float
-    scale : float
-        c0 of the second stage.
+    scale : callable
+        ``scale(n, rng)`` gives c0 of n second-stage steps.
     rng : Generator
     """
     moved = [
