@@ -18,7 +18,7 @@ from tests.gp.oracle import Oracle
 
 from paims.gp import _compiled, _twin
 from paims.gp._compiled import contrasts, core_terms
-from paims.gp._compiled_lanes import layout
+from paims.gp._compiled_lanes import layout, make_run
 from paims.gp._compiled_simd import entry, exp_expm1, load, store
 
 KERNELS = ["squared_exponential", "matern32", "matern52", "power_exponential"]
@@ -291,7 +291,7 @@ def test_cached_code_knows_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     new = _compiled._version()
     assert new != old
     # what a closure holds is part of the key of Numba's cache
-    cells = _compiled._make_run(new).py_func.__closure__
+    cells = make_run(new).py_func.__closure__
     assert [cell.cell_contents for cell in cells] == [new]
 
 

@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -38,8 +36,8 @@ from paims.gp import (
 )
 from paims.gp._arrays import FloatArray
 from paims.gp._compiled_kernels import pair_terms, point_terms
-from paims.gp._compiled_lanes import layout, run_lanes
-from paims.gp._compiled_simd import LANES, entry
+from paims.gp._compiled_lanes import layout, make_run
+from paims.gp._compiled_simd import LANES
 
 _PARTS = (
     _compiled_information,
@@ -50,22 +48,8 @@ _PARTS = (
 )
 
 
-def _make_run(version: int) -> Callable[..., None]:
-    """Compile ``run_lanes``, cached under ``version``.
-
-    Numba's cache looks at the file of this function only; what a closure holds is part of its
-    key, so a change of the parts is seen when ``version`` is made of them.
-    """
-
-    @entry
-    def run(*args: Any) -> None:
-        if version >= 0:
-            run_lanes(*args)
-
-    return run
-
-
 def _version() -> int:
+    """Number that changes with the source of the compiled code."""
     try:
         sources = [Path(str(part.__file__)).read_bytes() for part in _PARTS]
     except OSError:  # no sources, so they do not change
@@ -73,7 +57,7 @@ def _version() -> int:
     return zlib.crc32(b"".join(sources))
 
 
-_run = _make_run(_version())
+_run = make_run(_version())
 
 
 def contrasts(
@@ -180,8 +164,8 @@ def core_terms(
         return out
     order, A, z, log_det, shift = found
     valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)
-    terms = pair_terms(X[order], kernel_code)
-    points = point_terms(np.where(valid[:, None], phi, 1.0), kernel_code)
+    terms = pair_terms(X[order], kernel_code, power)
+    points = point_terms(np.where(valid[:, None], phi, 1.0), kernel_code, power)
     nuggets = np.where(valid, delta, 1.0)
     n_rows = p + information - 1 if information else 0
     where = layout(n, p, q, n_rows)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from paims.gp._arrays import FloatArray
 from paims.gp._compiled_simd import (
     LANES,
@@ -18,6 +16,7 @@ from paims.gp._compiled_simd import (
     mul,
     part,
     splat,
+    sqrt,
     store,
     sub,
     where_less,
@@ -102,53 +101,60 @@ def _gram(w: FloatArray, M: int, size: int, rows: int, G: int) -> None:
 
 
 @part
-def _log_det_information(gram: FloatArray, trace: FloatArray, dof: int) -> tuple[float, float]:
-    """log|I| from <M_i, M_j> and tr M_i, and its smallest pivot; 0 when it is not positive.
+def _pivots(
+    w: FloatArray, G: int, rows: int, n_rows: int, dof: int, traces: int, squares: int
+) -> None:
+    """Pivots of the information matrix without its first row; NaN where they have lost digits.
 
     |I| = (n-q) |<M_i, M_j> - tr M_i tr M_j / (n-q)|, and the matrix on the right does not change
-    when a multiple of the identity is added to an M_i. It is scaled by its diagonal, whose
-    entries span many orders of magnitude.
+    when a multiple of the identity is added to an M_i. Its entries span many orders of
+    magnitude: it is scaled by its diagonal, which ``traces`` has in the end.
     """
-    n_rows = trace.shape[0]
-    smallest = 1.0
-    log_det = math.log(dof)
+    ld = LANES * rows
+    one, nan, floor = splat(1.0), splat(math.nan), splat(_PARALLEL)
+    share = splat(1.0 / dof)
     for a in range(n_rows):
         for b in range(a + 1):
-            gram[a, b] -= trace[a] * trace[b] / dof
+            at = G + a * ld + LANES * b
+            product_of_traces = mul(load(w, traces + LANES * a), load(w, traces + LANES * b))
+            store(w, at, fnma(share, product_of_traces, load(w, at)))
     for a in range(n_rows):
-        if not 0.0 < gram[a, a] < math.inf:
-            return math.nan, 1.0
-        log_det += math.log(gram[a, a])
-        trace[a] = 1.0 / math.sqrt(gram[a, a])
+        square = load(w, G + a * (ld + LANES))
+        store(w, traces + LANES * a, square)
+        store(w, squares + LANES * a, div(one, sqrt(square)))
     for a in range(n_rows):
+        row = G + a * ld
         for b in range(a + 1):
-            s = gram[a, b] * trace[a] * trace[b]
-            for k in range(b):
-                s -= gram[a, k] * gram[b, k]
+            other = G + b * ld
+            scale = mul(load(w, squares + LANES * a), load(w, squares + LANES * b))
+            s = mul(load(w, row + LANES * b), scale)
+            for k in range(0, LANES * b, LANES):
+                s = fnma(load(w, row + k), load(w, other + k), s)
             if b < a:
-                gram[a, b] = s / gram[b, b]
-            elif s > 0.0:
-                log_det += math.log(s)
-                gram[a, a] = math.sqrt(s)
-                smallest = min(smallest, s)
+                store(w, row + LANES * b, mul(s, load(w, other + LANES * b)))
             else:
-                return math.nan, 0.0
-    return log_det, smallest
+                s = where_less(floor, s, s, nan)
+                store(w, row + LANES * a, div(one, sqrt(s)))
+    for a in range(n_rows):
+        r = load(w, G + a * (ld + LANES))
+        store(w, squares + LANES * a, div(load(w, traces + LANES * a), mul(r, r)))
 
 
 @part
-def _orthogonalise(w: FloatArray, M: int, size: int, n_rows: int, squares: int) -> None:
-    """Squared norm of each M_i without its parts along those before it; NaN if nothing is left.
+def _orthogonalise(
+    w: FloatArray, M: int, size: int, n_rows: int, squares_before: int, squares: int
+) -> None:
+    """The pivots that are NaN anew: |M_i|^2 without its parts along those before it.
 
-    As accurate as the M_i themselves, where the Gram matrix loses the angle between nearly
-    parallel ones to rounding.
+    As accurate as the M_i themselves, where their inner products lose the angle between nearly
+    parallel ones to rounding. NaN if nothing is left.
     """
     diagonal = LANES * 3 * size
     length = LANES * (size * (size + 3) // 2)
-    nan, floor = splat(math.nan), splat(2.0**-100)
+    nan, floor, bottom = splat(math.nan), splat(2.0**-100), splat(-math.inf)
     for a in range(n_rows):
         left = M + a * length
-        first = load(w, squares + LANES * a)
+        before = load(w, squares_before + LANES * a)
         for b in range(a, n_rows):
             right = M + b * length
             on = off = splat(0.0)
@@ -158,8 +164,9 @@ def _orthogonalise(w: FloatArray, M: int, size: int, n_rows: int, squares: int) 
                 off = fma(load(w, left + k), load(w, right + k), off)
             inner = add(on, add(off, off))
             if b == a:
-                square = where_less(mul(floor, first), inner, inner, nan)
-                store(w, squares + LANES * a, square)
+                square = where_less(mul(floor, before), inner, inner, nan)
+                pivot = load(w, squares + LANES * a)
+                store(w, squares + LANES * a, where_less(bottom, pivot, pivot, square))
             else:
                 ratio = div(inner, square)
                 for k in range(0, length, LANES):
@@ -167,34 +174,14 @@ def _orthogonalise(w: FloatArray, M: int, size: int, n_rows: int, squares: int) 
 
 
 @part
-def log_det_information(
-    w: FloatArray,
-    M: int,
-    size: int,
-    dof: int,
-    G: int,
-    traces: int,
-    gram: FloatArray,
-    trace: FloatArray,
-    log_dets: FloatArray,
+def information_pivots(
+    w: FloatArray, M: int, size: int, n_rows: int, dof: int, G: int, traces: int, squares: int
 ) -> None:
-    """log|I| of each lane, from its M_i and what is left of their traces."""
-    n_rows = trace.shape[0]
-    padded = -(-n_rows // 3) * 3
-    pivots = np.ones(LANES)
-    _gram(w, M, size, padded, G)
-    for lane in range(LANES):
-        for a in range(n_rows):
-            trace[a] = w[traces + LANES * a + lane]
-            for b in range(a + 1):
-                gram[a, b] = w[G + LANES * (a * padded + b) + lane]
-        log_dets[lane], pivots[lane] = _log_det_information(gram, trace, dof)
-    if pivots.min() < _PARALLEL:
-        for a in range(n_rows):
-            store(w, traces + LANES * a, load(w, G + LANES * (a * padded + a)))
-        _orthogonalise(w, M, size, n_rows, traces)
-        for lane in range(LANES):
-            if pivots[lane] < _PARALLEL:
-                log_dets[lane] = math.log(dof)
-                for a in range(n_rows):
-                    log_dets[lane] += math.log(w[traces + LANES * a + lane])
+    """Numbers whose product is |I| / (n-q), from the M_i and what is left of their traces."""
+    rows = -(-n_rows // 3) * 3
+    _gram(w, M, size, rows, G)
+    _pivots(w, G, rows, n_rows, dof, traces, squares)
+    for k in range(LANES * n_rows):
+        if math.isnan(w[squares + k]):
+            _orthogonalise(w, M, size, n_rows, traces, squares)
+            break

@@ -1,19 +1,19 @@
 """Correlation matrices of four points at once, and their slopes in log phi and log delta.
 
 A pair of runs enters by one number per input, computed once per data set, and a point by one
-number per input; t is their product (squared exponential, Matern) or a power of the ratio:
+number per input; t is their product:
 
-==================== =========================== =========================== ====================
-kernel               t                           r                           h
-==================== =========================== =========================== ====================
-squared exponential  (d^2/2) / phi               exp(-t)                     t
-Matern 3/2           (sqrt(3) d) / phi           (1 + t) exp(-t)             t^2 / (1 + t)
-Matern 5/2           (sqrt(5) d) / phi           (1 + t + t^2/3) exp(-t)     t^2 (1 + t) / (3 + 3t + t^2)
-power exponential    exp(a (log d - log phi))    exp(-t)                     a t
-==================== =========================== =========================== ====================
+====================  ===================  =======================  ============================
+kernel                t                    r                        h
+====================  ===================  =======================  ============================
+squared exponential   (d^2/2) (1/phi)      exp(-t)                  t
+Matern 3/2            (sqrt(3) d) (1/phi)  (1 + t) exp(-t)          t^2 / (1 + t)
+Matern 5/2            (sqrt(5) d) (1/phi)  (1 + t + t^2/3) exp(-t)  t^2 (1 + t) / (3 + 3t + t^2)
+power exponential     (d^a) (phi^-a)       exp(-t)                  a t
+====================  ===================  =======================  ============================
 
 K0 = prod_i r_i, with a single exponential of the sum, and dK/d log phi_i = K0 h_i.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ from paims.gp._compiled_simd import (
 
 SQUARED_EXPONENTIAL, MATERN_32, MATERN_52, POWER_EXPONENTIAL = range(4)
 _FAR = 800.0  # exp(-800) is 0: a larger t changes nothing but could overflow in a product
-_LOG_FAR = math.log(_FAR)
-_LOG_ZERO = -1e300  # log of a distance 0, finite so that no difference is NaN
 _DOMINANT = 1e-5  # nuggets above it get their row from K0
 
 # (n, dof, size, total): runs, runs that are not pivots, the same padded, and pivots padded too.
@@ -50,41 +48,30 @@ _DOMINANT = 1e-5  # nuggets above it get their row from K0
 Shape = tuple[int, int, int, int]
 
 
-def pair_terms(X: FloatArray, code: int) -> FloatArray:
+def pair_terms(X: FloatArray, code: int, power: float) -> FloatArray:
     """What each pair i < j of rows of X brings to t: flat, input by input, row by row."""
-    n, p = X.shape
-    rows, columns = np.triu_indices(n, 1)
-    terms = np.empty((p, len(rows)))
-    for k in range(p):
-        d = np.abs(X[rows, k] - X[columns, k])
-        if code == SQUARED_EXPONENTIAL:
-            terms[k] = 0.5 * d * d
-        elif code == MATERN_32:
-            terms[k] = math.sqrt(3.0) * d
-        elif code == MATERN_52:
-            terms[k] = math.sqrt(5.0) * d
-        else:
-            terms[k] = np.log(d, out=np.full_like(d, _LOG_ZERO), where=d > 0.0)
-    return terms.ravel()
+    rows, columns = np.triu_indices(len(X), 1)
+    d = np.abs(X[rows] - X[columns]).T
+    if code == SQUARED_EXPONENTIAL:
+        terms = 0.5 * d * d
+    elif code == POWER_EXPONENTIAL:
+        terms = d**power
+    else:
+        terms = math.sqrt(3.0 if code == MATERN_32 else 5.0) * d
+    return np.ascontiguousarray(terms).ravel()
 
 
-def point_terms(phi: FloatArray, code: int) -> FloatArray:
-    """What each point brings to t, (m, p); finite for every phi > 0."""
-    if code == POWER_EXPONENTIAL:
-        return np.asarray(np.log(phi), dtype=np.float64)
-    with np.errstate(over="ignore"):
-        return np.minimum(1.0 / phi, 1e300)
+def point_terms(phi: FloatArray, code: int, power: float) -> FloatArray:
+    """What each point brings to t, (m, p); finite for every phi > 0, as 0 times it has to be 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        terms = phi**-power if code == POWER_EXPONENTIAL else 1.0 / phi
+        return np.minimum(terms, 1e300)
 
 
 @inline
-def _scaled(code: int, power: float, pair: Vector, point: Vector) -> Vector:
+def _scaled(pair: Vector, point: Vector) -> Vector:
     """Return t of a pair at a point for one input."""
-    if code == POWER_EXPONENTIAL:
-        x = mul(splat(power), sub(pair, point))
-        bound = splat(_LOG_FAR)
-        return exp_expm1(where_less(x, bound, x, bound))[0]
-    t = mul(pair, point)
-    bound = splat(_FAR)
+    t, bound = mul(pair, point), splat(_FAR)
     return where_less(t, bound, t, bound)
 
 
@@ -108,7 +95,6 @@ def _correlation(
     n_pairs: int,
     p: int,
     code: int,
-    power: float,
     w: FloatArray,
     at: int,
 ) -> tuple[Vector, Vector]:
@@ -116,7 +102,7 @@ def _correlation(
     zero, one = splat(0.0), splat(1.0)
     exponent, growth = zero, zero  # K0 = exp(-exponent) (1 + growth)
     for k in range(p):
-        t = _scaled(code, power, splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
+        t = _scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
         exponent = add(exponent, t)
         if code in (MATERN_32, MATERN_52):
             factor = t if code == MATERN_32 else fma(mul(t, t), splat(1.0 / 3.0), t)
@@ -157,7 +143,6 @@ def fill_correlation(
     terms: FloatArray,
     p: int,
     code: int,
-    power: float,
     w: FloatArray,
     point: int,
     shape: Shape,
@@ -186,7 +171,7 @@ def fill_correlation(
     pair = 0
     for j in range(n):
         for i in range(j + 1, n):
-            value, less_one = _correlation(terms, pair, n_pairs, p, code, power, w, point)
+            value, less_one = _correlation(terms, pair, n_pairs, p, code, w, point)
             if K0 >= 0 and not slopes:
                 store(w, K0 + LANES * pair, value)
             _place(w, D, ld, shape, j, i, fma(sign, less_one, offset))
@@ -214,7 +199,7 @@ def fill_slope(
     value = K0
     for j in range(n):
         for i in range(j + 1, n):
-            h = _slope(code, power, _scaled(code, power, splat(terms[pair]), scale))
+            h = _slope(code, power, _scaled(splat(terms[pair]), scale))
             _place(w, D, ld, shape, j, i, mul(load(w, value), h))
             pair += 1
             value += LANES

@@ -9,16 +9,18 @@ start, and padded to a multiple of three rows by an identity.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from paims.gp._arrays import FloatArray
-from paims.gp._compiled_information import log_det_information, whiten
+from paims.gp._compiled_information import information_pivots, whiten
 from paims.gp._compiled_kernels import fill_correlation, fill_slope
 from paims.gp._compiled_simd import (
     LANES,
     add,
     div,
+    entry,
     fma,
     fnma,
     load,
@@ -70,6 +72,7 @@ def layout(n: int, p: int, q: int, n_rows: int) -> tuple[int, ...]:
         rows * size * (size + 3) // 2,  # M_i
         rows * rows,  # <M_i, M_j>
         n_rows,  # tr M_i
+        n_rows,  # pivots of the information matrix
         p + 1,  # the point: phi as ``point_terms`` has it, and delta
     ]
     return (0, *(int(LANES * s) for s in np.cumsum(lengths)))
@@ -215,7 +218,8 @@ def _write_row(
     total: int,
     log_det: float,
     log_det_I: float,
-    row: FloatArray,
+    out: FloatArray,
+    m: int,
 ) -> None:
     """Collect a lane's results; all are NaN if one is not finite."""
     log_det_C = log_det_R = 0.0
@@ -225,12 +229,12 @@ def _write_row(
             log_det_C -= term
         else:
             log_det_R += term
-    row[0] = log_det_C - log_det_R
-    row[1] = log_det + log_det_R
-    row[2] = w[S2 + lane]
-    row[3] = log_det_I
-    if not abs(row[0] + row[1] + row[2] + row[3]) < math.inf:
-        row[:] = math.nan
+    total_of_all = log_det_C + log_det_R + w[S2 + lane] + log_det_I
+    fate = 0.0 if abs(total_of_all) < math.inf else math.nan
+    out[m, 0] = log_det_C - log_det_R + fate
+    out[m, 1] = log_det + log_det_R + fate
+    out[m, 2] = w[S2 + lane] + fate
+    out[m, 3] = log_det_I + fate
 
 
 @part
@@ -243,63 +247,76 @@ def _spread(w: FloatArray, A: FloatArray, at: int, size: int, basis: int) -> Non
             store(w, at + LANES * (j * basis + a), value)
 
 
-@part
-def run_lanes(
-    terms: FloatArray,
-    A: FloatArray,
-    z: FloatArray,
-    log_det: float,
-    shift: float,
-    code: int,
-    power: float,
-    points: FloatArray,
-    delta: FloatArray,
-    information: int,
-    start: int,
-    stop: int,
-    where: tuple[int, ...],
-    w: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Fill ``out[start:stop]``, four points at a time; see ``core_terms`` for the columns.
+def make_run(version: int) -> Callable[..., None]:
+    """Make ``run_lanes``, whose code is cached on disk under ``version``.
 
-    ``A``, ``z``, ``log_det`` and ``shift`` are what ``contrasts`` makes of H and y, ``terms`` and
-    ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi, and ``where`` is the
-    ``layout`` of the workspace ``w``.
+    Numba's cache looks at the file of the function only. What a closure holds is part of its key
+    too, so a change of the functions in other files is seen if ``version`` is made of them.
     """
-    dof, q = A.shape
-    p = points.shape[1]
-    n_rows = 0 if information == 0 else p + information - 1
-    size, basis = -(-dof // 3) * 3, -(-q // 3) * 3
-    total = size + basis
-    shape = (dof + q, dof, size, total)
-    D, L, inverse, LI, A_lanes, W, K0, M, G, traces, point, _ = where
-    if n_rows == 0:
-        K0 = -1
-    gram = np.empty((n_rows, n_rows))
-    trace = np.empty(n_rows)
-    log_dets = np.zeros(LANES)
-    _spread(w, A, A_lanes, size, basis)
-    for first in range(start, stop, LANES):
-        for lane in range(LANES):
-            m = min(first + lane, stop - 1)
-            for k in range(p):
-                w[point + LANES * k + lane] = points[m, k]
-            w[point + LANES * p + lane] = delta[m]
-        for k in range(-1, n_rows):  # -1 is K itself
-            if 0 <= k < p:
-                fill_slope(terms, k, code, power, w, point, shape, D, K0)
-            else:
-                fill_correlation(terms, p, code, power, w, point, shape, shift, k == p, D, K0)
-            _contrast(w, D, A_lanes, W, size, total, k < 0)
-            if k < 0:
-                _factorise_contrasts(w, D, L, inverse, LI, z, q, size, total, shift, n_rows > 0)
-            else:
-                at = M + LANES * k * (size * (size + 3) // 2)
-                store(w, traces + LANES * k, whiten(w, dof, size, total, LI, D, L, at))
-        if n_rows > 0:
-            log_det_information(w, M, size, dof, G, traces, gram, trace, log_dets)
-        S2 = L + LANES * total * total
-        for lane in range(min(LANES, stop - first)):
-            row = out[first + lane]
-            _write_row(w, lane, inverse, S2, size, total, log_det, log_dets[lane], row)
+
+    @entry
+    def run_lanes(
+        terms: FloatArray,
+        A: FloatArray,
+        z: FloatArray,
+        log_det: float,
+        shift: float,
+        code: int,
+        power: float,
+        points: FloatArray,
+        delta: FloatArray,
+        information: int,
+        start: int,
+        stop: int,
+        where: tuple[int, ...],
+        w: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        """Fill ``out[start:stop]``, four points at a time; see ``core_terms`` for the columns.
+
+        ``A``, ``z``, ``log_det`` and ``shift`` are what ``contrasts`` makes of H and y,
+        ``terms`` and ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi, and
+        ``where`` is the ``layout`` of the workspace ``w``.
+        """
+        assert version >= 0
+        dof, q = A.shape
+        p = points.shape[1]
+        n_rows = 0 if information == 0 else p + information - 1
+        size, basis = -(-dof // 3) * 3, -(-q // 3) * 3
+        total = size + basis
+        shape = (dof + q, dof, size, total)
+        D, L, inverse, LI, A_lanes, W, K0, M, G, traces, squares, point, _ = where
+        if n_rows == 0:
+            K0 = -1
+        _spread(w, A, A_lanes, size, basis)
+        for first in range(start, stop, LANES):
+            for lane in range(LANES):
+                m = min(first + lane, stop - 1)
+                for k in range(p):
+                    w[point + LANES * k + lane] = points[m, k]
+                w[point + LANES * p + lane] = delta[m]
+            for k in range(-1, n_rows):  # -1 is K itself
+                if 0 <= k < p:
+                    fill_slope(terms, k, code, power, w, point, shape, D, K0)
+                else:
+                    fill_correlation(terms, p, code, w, point, shape, shift, k == p, D, K0)
+                _contrast(w, D, A_lanes, W, size, total, k < 0)
+                if k < 0:
+                    _factorise_contrasts(
+                        w, D, L, inverse, LI, z, q, size, total, shift, n_rows > 0
+                    )
+                else:
+                    at = M + LANES * k * (size * (size + 3) // 2)
+                    store(w, traces + LANES * k, whiten(w, dof, size, total, LI, D, L, at))
+            if n_rows > 0:
+                information_pivots(w, M, size, n_rows, dof, G, traces, squares)
+            S2 = L + LANES * total * total
+            for lane in range(min(LANES, stop - first)):
+                log_det_I = math.log(dof) if n_rows > 0 else 0.0
+                for k in range(n_rows):
+                    log_det_I += math.log(w[squares + LANES * k + lane])
+                _write_row(
+                    w, lane, inverse, S2, size, total, log_det, log_det_I, out, first + lane
+                )
+
+    return run_lanes
