@@ -15,8 +15,8 @@ have what the runs leave open, so an input is not called inert for lack of runs.
 being inert is the weight of the draws in which it is.
 
 With :math:`\lambda_l f = f(x) - E[f \mid x_{-l}]`, a linear functional, the left side is the
-average over x of :math:`(\lambda_l \mu)^2 + \mathrm{Var}(\lambda_l f \mid u, D)`; averages over x
-are taken over Sobol' points, those over one input by Gauss-Legendre quadrature.
+average over x of :math:`(\lambda_l \mu)^2 + \mathrm{Var}(\lambda_l f \mid u, D)`. The first part
+is exact, from the Sobol' indices; the second is an average over 128 Sobol' points.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Inertness:
         parts = []
         if self.inert:
             parts.append(
-                f"{', '.join(self.inert)}: inert (not even {share} involves them); they can be "
-                "left out of further designs."
+                f"{', '.join(self.inert)}: inert, as less than {share} involves any of them. At "
+                "that level they can be held fixed."
             )
         if self.active:
             parts.append(f"{', '.join(self.active)}: active.")
@@ -152,6 +152,7 @@ def inertness(
     threshold: float = 0.01,
     box: Any = None,
     names: Any = None,
+    sobol: SobolIndices | None = None,
 ) -> Inertness:
     """Probability of each input to be inert.
 
@@ -169,6 +170,8 @@ def inertness(
         The inputs are uniform between these ends; the training range by default.
     names : sequence of str, optional
         Names of the inputs.
+    sobol : SobolIndices, optional
+        Those of the same draws and box, if they are known already.
 
     Returns
     -------
@@ -177,12 +180,20 @@ def inertness(
     if not 0.0 < threshold < 1.0:
         raise ValueError(f"threshold must lie in (0, 1); got {threshold!r}.")
     means = SeparableMeans(posterior, u, weights, box)
+    if sobol is None:
+        sobol = sobol_indices(posterior, u, weights, box=box)
+    elif sobol.total_draws.shape != (means.n_draws, means.n_inputs):
+        raise ValueError(
+            f"sobol must be of the same {means.n_draws} draws and {means.n_inputs} inputs; it is "
+            f"of {sobol.total_draws.shape}."
+        )
     points = box_points(means.box, _LOG2_POINTS)
-    share = np.empty((means.n_draws, means.n_inputs))
+    left_open = np.empty((means.n_draws, means.n_inputs + 1))
     with single_threaded_blas():
         for block in means.blocks():
-            expected = _expected_squares(means, block, points).mean(axis=2)
-            share[block.rows] = (expected[1:] / expected[0]).T
+            left_open[block.rows] = _posterior_variances(means, block, points).mean(axis=2).T
+    involved = sobol.total_draws * sobol.variance_draws[:, None] + left_open[:, 1:]
+    share = involved / (sobol.variance_draws + left_open[:, 0])[:, None]
     return Inertness(
         names=as_names(names, means.n_inputs),
         threshold=threshold,
@@ -193,8 +204,8 @@ def inertness(
     )
 
 
-def _expected_squares(means: SeparableMeans, block: Block, points: FloatArray) -> FloatArray:
-    r"""Give :math:`E\{(\lambda f)^2 \mid u, D\}` at points ``(k, p)``, shape ``(p + 1, b, k)``.
+def _posterior_variances(means: SeparableMeans, block: Block, points: FloatArray) -> FloatArray:
+    r"""Give :math:`\mathrm{Var}(\lambda f \mid u, D)` at points ``(k, p)``, ``(p + 1, b, k)``.
 
     First for :math:`f - E_x f`, then for each :math:`\lambda_l`. The variance is the paper's
     corr(x*, w* | phi), with its functional in both arguments, times S2/(n - q - 2).
@@ -202,18 +213,15 @@ def _expected_squares(means: SeparableMeans, block: Block, points: FloatArray) -
     P, factors = means.posterior, block.factors
     n = P.n_runs
     sigma2 = factors.S2 / (n - P.n_basis - 2.0)
-    prior = _prior_variances(means, block, points)
-    result = np.empty_like(prior)
+    result = _prior_variances(means, block, points)
     for i, term in enumerate(deviation_terms(means, block, points)):
-        mean = (term @ block.coefficients[:, :, None])[:, :, 0]
         V = solve_lower_rows(factors.L, np.ascontiguousarray(term[:, :, :n]))
-        variance = prior[i] - np.einsum("bki,bki->bk", V, V)
+        result[i] -= np.einsum("bki,bki->bk", V, V)
         if P.n_basis:
             H = (term[:, :, n:] - V @ factors.F).swapaxes(1, 2)
             G = solve_lower(factors.R.swapaxes(1, 2), H)
-            variance += np.einsum("bqk,bqk->bk", G, G)
-        result[i] = mean**2 + sigma2[:, None] * np.maximum(variance, 0.0)
-    return result
+            result[i] += np.einsum("bqk,bqk->bk", G, G)
+    return np.asarray(sigma2[:, None] * np.maximum(result, 0.0))
 
 
 def _prior_variances(means: SeparableMeans, block: Block, points: FloatArray) -> FloatArray:
@@ -245,9 +253,12 @@ def screen(
 
     Parameters are those of :func:`inertness`.
     """
+    sobol = sobol_indices(posterior, u, weights, box=box, names=names)
     return Screening(
         length_scales=length_scales(posterior, u, weights, names=names),
-        sobol=sobol_indices(posterior, u, weights, box=box, names=names),
-        inertness=inertness(posterior, u, weights, threshold=threshold, box=box, names=names),
+        sobol=sobol,
+        inertness=inertness(
+            posterior, u, weights, threshold=threshold, box=box, names=names, sobol=sobol
+        ),
         effects=main_effects(posterior, u, weights, box=box, names=names),
     )

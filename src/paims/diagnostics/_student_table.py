@@ -1,8 +1,8 @@
 r"""The Student-t distribution function from a table, for sums over many components.
 
 SciPy's takes half a microsecond a value; a mixture's needs millions. In
-:math:`s = z / \sqrt{\nu + z^2}` the function is smooth on a bounded interval, and cubic Hermite
-interpolation with the known density is accurate to about 1e-10 (absolutely).
+:math:`\theta = \arctan(z / \sqrt\nu)` the density is :math:`\cos^{\nu-1}\theta` up to a constant,
+smooth on a bounded interval, and cubic Hermite interpolation with it is accurate to about 1e-12.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ def fast_cdf(dof: float) -> Callable[[FloatArray], FloatArray]:
     if np.isinf(dof):
         return lambda z: np.asarray(ndtr(z), dtype=np.float64)
     if dof < 2.0:
-        # Tails so heavy that s comes to 1 within round-off.
+        # Tails so heavy that the angle is a right one within round-off.
         return lambda z: np.asarray(stdtr(dof, z), dtype=np.float64)
-    end = -float(stdtrit(dof, _TAIL))
-    end = end / np.sqrt(dof + end**2)
-    s = np.linspace(-end, end, _N_CELLS + 1)
-    root = np.sqrt(1.0 - s**2)
-    z = np.sqrt(dof) * s / root
+    root = np.sqrt(dof)
+    end = float(np.arctan(-stdtrit(dof, _TAIL) / root))
+    theta = np.linspace(-end, end, _N_CELLS + 1)
+    z = root * np.tan(theta)
     value = stdtr(dof, z)
-    # dz/ds = sqrt(dof) / (1 - s^2)^(3/2), times the width of a cell.
     step = 2.0 * end / _N_CELLS
-    slope = step * np.exp(standard_logpdf(z, dof)) * np.sqrt(dof) / root**3
+    slope = step * np.exp(standard_logpdf(z, dof)) * root / np.cos(theta) ** 2
     rise = np.diff(value)
     table = np.column_stack(
         [
@@ -46,9 +44,7 @@ def fast_cdf(dof: float) -> Callable[[FloatArray], FloatArray]:
     )
 
     def cdf(z: FloatArray) -> FloatArray:
-        position = np.clip(z, -1e150, 1e150)
-        position = (position / np.sqrt(dof + position**2) + end) / step
-        position = np.clip(position, 0.0, _N_CELLS)
+        position = np.clip((np.arctan(z / root) + end) / step, 0.0, _N_CELLS)
         cell = np.minimum(position.astype(np.intp), _N_CELLS - 1)
         t = position - cell
         c = table[cell]

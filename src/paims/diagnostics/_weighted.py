@@ -8,7 +8,9 @@ from paims.gp._arrays import FloatArray
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
-    """Weighted quantiles over the first axis.
+    """Weighted quantiles over the first axis: the least value with at least that weight below.
+
+    Values are not interpolated, so that draws with next to no weight have no influence.
 
     Parameters
     ----------
@@ -24,9 +26,11 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, levels: FloatArra
     flat = values.reshape(len(values), -1)
     order = np.argsort(flat, axis=0)
     ordered = np.take_along_axis(flat, order, axis=0)
-    share = weights[order]
-    middle = np.cumsum(share, axis=0) - 0.5 * share
+    share = np.cumsum(weights[order], axis=0)
+    # A weight that is missing by round-off only must not move the quantile by a draw.
+    wanted = np.asarray(levels) - 1e-12
     result = np.empty((len(levels), flat.shape[1]))
     for j in range(flat.shape[1]):
-        result[:, j] = np.interp(levels, middle[:, j], ordered[:, j])
+        place = np.searchsorted(share[:, j], wanted)
+        result[:, j] = ordered[np.minimum(place, len(flat) - 1), j]
     return result.reshape(len(levels), *values.shape[1:])
