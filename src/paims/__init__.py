@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paims.emulator import Emulator
+    from paims.emulator import Emulator, load_emulator
     from paims.sampling import (
         Normal,
         Product,
@@ -32,6 +32,7 @@ _HOME = {
     "SoftUniform": "paims.sampling",
     "Uniform": "paims.sampling",
     "anneal": "paims.sampling",
+    "load_emulator": "paims.emulator",
     "sample": "paims.sampling",
 }
 _MODULES = ("datasets", "gp", "sampling", "simulators")
@@ -45,6 +46,7 @@ __all__ = [
     "SoftUniform",
     "Uniform",
     "anneal",
+    "load_emulator",
     "sample",
 ]
 

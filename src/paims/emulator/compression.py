@@ -27,8 +27,9 @@ from paims.emulator.thinning import thin
 
 FloatArray = npt.NDArray[np.float64]
 
-_N_POINTS = 64
-_N_TRAINING = 64
+_N_FITTED = 64
+_N_HELD_OUT = 32
+_N_RUNS = 32
 _RHO = 1e-4
 # Makes the weights sum to 1 (the rest is done by a division).
 _SUM_WEIGHT = 1e3
@@ -114,9 +115,10 @@ def _points(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
     """Points to fit the weights at, and others (with runs among them) to measure at."""
     X = ensemble.posterior.X
     # Not scrambled: the same box has the same points. The first is a corner, which is no loss.
-    box = qmc.Sobol(X.shape[1], scramble=False).random(2 * _N_POINTS)
-    runs = X[:: -(-len(X) // _N_TRAINING)]
-    return box[::2], np.vstack([box[1::2], runs])
+    box = qmc.Sobol(X.shape[1], scramble=False)
+    fitted = box.random(_N_FITTED)
+    runs = X[:: -(-len(X) // _N_RUNS)]
+    return fitted, np.vstack([box.random(_N_HELD_OUT), runs])
 
 
 def _moments(

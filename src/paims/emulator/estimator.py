@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from copy import copy
@@ -316,8 +317,25 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"n_components must be a positive integer; got {n_components!r}.")
         other = copy(self)
         rng = np.random.default_rng(0)
-        other.ensemble_, other.compression_ = compress(self.ensemble_, int(n_components), rng)
+        ensemble, compression = compress(self.ensemble_, int(n_components), rng)
+        problem = Problem(self.inputs_, self.output_, self.posterior_, self.map_.input_names)
+        learnt = Learnt(self.result_, self.modes_, self.map_, ensemble, compression)
+        set_fitted(other, problem, learnt)
         return other
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the emulator to an HDF5 file; :func:`paims.load_emulator` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced, whole or not at all.
+        """
+        check_is_fitted(self, "ensemble_")
+        # Storage knows emulators, not the other way round.
+        from paims.emulator.storage import save_emulator  # noqa: PLC0415
+
+        save_emulator(self, path)
 
     def _scaled(self, X: Any) -> FloatArray:
         """Checked and scaled inputs."""
