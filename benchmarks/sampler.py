@@ -1,4 +1,4 @@
-"""The sampler against known truths: `python -m benchmarks.sampler [truths|gp|stability|...]`.
+"""The sampler against known truths: `python -m benchmarks.sampler EXPERIMENT`.
 
 Each experiment sweeps seeds and prints rms errors beside what is asked for, with the numbers of
 evaluations. `truths` needs nothing; `gp` needs the published designs (see ``paims.datasets``).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -16,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests import targets
 
 import paims
 from paims import datasets, simulators
 from paims.gp import Posterior
 from paims.sampling import Reference, SampleResult, Scheme, default_scheme
-from tests import targets
 
 Run = Callable[[int], SampleResult]
 
@@ -59,8 +60,9 @@ def truths(seeds: range, scheme: str | Scheme, only: str) -> None:
         (targets.two_gaussians(20), 6000),
     ]
     print(
-        f"{'target':24} {'N':>5} {'evaluations':>11} {'log Z bias':>10} {'rms':>7} {'mass rms':>8} "
-        f"{'mean rms':>8} {'sd rms':>7} {'k max':>6} {'modes':>6} {'notes':>5} {'s/run':>6}"
+        f"{'target':24} {'N':>5} {'evaluations':>11} {'log Z bias':>10} {'rms':>7} "
+        f"{'mass rms':>8} {'mean rms':>8} {'sd rms':>7} {'k max':>6} {'modes':>6} {'notes':>5} "
+        f"{'s/run':>6}"
     )
     for target, n_samples in cases:
         if only not in target.name:
@@ -127,18 +129,14 @@ def gp(seeds: range, scheme: str | Scheme, only: str) -> None:
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", paims.SamplingWarning)
-                result = paims.sample(
-                    posterior, reference, 2000, scheme=scheme, random_state=seed
-                )
+                result = paims.sample(posterior, reference, 2000, scheme=scheme, random_state=seed)
             seconds.append(time.perf_counter() - start)
             mean, sd = np.array(case["mean"]), np.array(case["sd"])
             tail = [
                 result.weights[result.draws[:, i] > event["above"]].sum() - event["mass"]
                 for i, event in enumerate(case["tails"])
             ]
-            errors.append(
-                np.concatenate([(result.mean - mean) / sd, result.sd / sd - 1, tail])
-            )
+            errors.append(np.concatenate([(result.mean - mean) / sd, result.sd / sd - 1, tail]))
             logz.append(result.log_evidence - case["log_evidence"])
             n_evaluations.append(result.n_evaluations)
             notes += len(result.warnings)
@@ -213,7 +211,9 @@ def moves(seeds: range, scheme: str | Scheme, only: str) -> None:
     del scheme, only
     target = targets.two_gaussians(10)
     base = default_scheme()
-    print(f"{'sweeps':10} {'log Z bias':>10} {'rms':>7} {'path bias':>9} {'mass rms':>8} {'sd':>7}")
+    print(
+        f"{'sweeps':10} {'log Z bias':>10} {'rms':>7} {'path bias':>9} {'mass rms':>8} {'sd':>7}"
+    )
     for label, scheme_ in (
         ("once", replace(base, max_sweeps=1, forgotten=-1.0)),
         ("3 times", replace(base, max_sweeps=3, forgotten=-1.0)),
@@ -245,7 +245,51 @@ def moves(seeds: range, scheme: str | Scheme, only: str) -> None:
         )
 
 
-EXPERIMENTS = {"truths": truths, "gp": gp, "stability": stability, "moves": moves}
+def cost(seeds: range, scheme: str | Scheme, only: str) -> None:
+    """The sampler's own time against that of the density, and how it grows with N."""
+    del only
+    posterior = standard_posterior("friedman", 50)
+    reference = gp_reference(5)
+    posterior(reference.sample(64, np.random.default_rng(0)))
+    print("GP posterior with n = 50, d = 6, N = 2000 (best of the seeds)")
+    rows = []
+    for seed in seeds:
+        clock = Clock(posterior)
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", paims.SamplingWarning)
+            result = paims.sample(clock, reference, 2000, scheme=scheme, random_state=seed)
+        rows.append((time.perf_counter() - start - clock.seconds, clock.seconds))
+        print(
+            f"  sampler {rows[-1][0]:.2f} s, density {rows[-1][1]:.2f} s, ratio "
+            f"{rows[-1][0] / rows[-1][1]:.2f}, {result.n_evaluations} evaluations"
+        )
+    print(f"  least ratio {min(a / b for a, b in rows):.2f} (asked for: below 0.5)")
+    print("three dimensions, Gaussian mixture")
+    target = targets.two_gaussians(3)
+    for n_samples in (500, 2000, 8000, 20000):
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", paims.SamplingWarning)
+            result = paims.sample(
+                target.log_density, reference_of(target), n_samples, scheme=scheme, random_state=0
+            )
+        seconds = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"  N = {n_samples:6d}: {seconds:6.2f} s, {result.n_evaluations} evaluations, log Z "
+            f"error {result.log_evidence - target.log_evidence:.4f}, peak memory of the process "
+            f"{peak:.2f} GB"
+        )
+
+
+EXPERIMENTS = {
+    "truths": truths,
+    "gp": gp,
+    "stability": stability,
+    "moves": moves,
+    "cost": cost,
+}
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from paims.sampling import _compiled
 from paims.sampling._arrays import Array
 
 _FLOOR = 1e-9  # smallest variance of a cluster relative to that of all points
-_MAX_AXES = 5  # how many principal axes a split is tried along
+_MAX_AXES = 4  # how many principal axes a split is tried along
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,8 @@ def _split(
     part = _by_axes(x, w, whole, floor)
     if part is not None and _pays(x, w, part, single, local, smallest, floor):
         return part
+    if not _flat(white, w, local):
+        return None
     for n_parts in (4, 8, 16, 32):
         if n_parts > room or local < n_parts * smallest:
             break
@@ -136,6 +138,16 @@ def _split(
         if _pays(x, w, part, single, local, smallest, floor):
             return part
     return None
+
+
+def _flat(white: Array, w: Array, local: float) -> bool:
+    """Whether whitened points have lighter tails than a Gaussian, as several modes together have.
+
+    Mardia's kurtosis: d (d + 2) for a Gaussian, with variance 8 d (d + 2) / n.
+    """
+    expected = white.shape[1] * (white.shape[1] + 2)
+    kurtosis = float(w @ np.sum(white**2, axis=1) ** 2)
+    return bool(kurtosis < expected - 3 * np.sqrt(8 * expected / local))
 
 
 def _pays(
@@ -161,12 +173,12 @@ def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array) -> Array | None:
     for axis in np.argsort(values)[::-1][:_MAX_AXES]:
         coordinate = (x - whole.mean[0]) @ vectors[:, axis]
         start = _hard((coordinate > 0).astype(np.int64), 2)
-        value, resp = _em(x, w, start, floor, n_steps=5)
+        value, resp = _em(x, w, start, floor, n_steps=3)
         if value > best:
             best, best_resp = value, resp
     if best_resp is None:
         return None
-    _, best_resp = _em(x, w, best_resp, floor, n_steps=40)
+    _, best_resp = _em(x, w, best_resp, floor, n_steps=25)
     return np.asarray(np.argmax(best_resp, axis=1))
 
 

@@ -26,7 +26,7 @@ from paims.sampling.clusters import Clusters
 
 _CHUNK = 128
 _NONE = np.empty(0)
-SPREADS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+SPREADS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,15 @@ class MarkerMixture:
 
     def find_markers(self, x: Array) -> Array:
         """Index of the marker that each point is, -1 for those that are none."""
-        number = {row.tobytes(): j for j, row in enumerate(self.markers.theta)}
-        return np.array(
-            [number.get(row.tobytes(), -1) for row in np.ascontiguousarray(x)], dtype=int
-        )
+        theta = self.markers.theta
+        order = np.argsort(theta[:, 0], kind="stable")
+        first = theta[order, 0]
+        place = np.searchsorted(first, x[:, 0])
+        found = np.full(len(x), -1)
+        for tie in range(int(np.unique(first, return_counts=True)[1].max())):
+            candidate = order[np.minimum(place + tie, len(order) - 1)]
+            found = np.where(np.all(theta[candidate] == x, axis=1), candidate, found)
+        return found
 
     def without(self, marker: Array, log_density: Array) -> Array:
         """Log density at markers, given that of the whole mixture there, without their kernels."""

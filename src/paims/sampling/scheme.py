@@ -56,7 +56,7 @@ class Scheme:
     max_rounds: int = 0
     effective_share: float = 0.5
     max_markers: int = 1000
-    n_judges: int = 120
+    n_judges: int = 100
     n_jobs: int | None = None
 
     def chains(self, weight: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -69,9 +69,9 @@ class Scheme:
         return index, counts[index]
 
     def second_stage(self, n_params: int) -> Callable[[int, np.random.Generator], Array]:
-        """Scales of the second stage's steps: c0, or with shrinkage kernels c0 10^(-2 v^2).
+        """Scales of the second stage's steps: c0, or with shrinkage kernels c0 10^(-2 v^4).
 
-        v is uniform: most steps are about c0, one in four is below c0/10. Where a cluster's
+        v is uniform: most steps are about c0, one in six is below c0/10. Where a cluster's
         covariance is far too wide for the place, as at a mode that has no cluster yet, the small
         steps are the ones that move.
         """
@@ -80,7 +80,7 @@ class Scheme:
         def scales(n: int, rng: np.random.Generator) -> Array:
             if not self.shrinking:
                 return np.full(n, largest)
-            return np.asarray(largest * 10.0 ** (-2.0 * rng.random(n) ** 2))
+            return np.asarray(largest * 10.0 ** (-2.0 * rng.random(n) ** 4))
 
         return scales
 
