@@ -196,6 +196,15 @@ def test_no_nugget_has_no_row() -> None:
     assert np.isnan(run(data, 1, 2)).all()
 
 
+def test_parallel_rows_of_the_information_matrix_fail() -> None:
+    # one pair of runs is correlated, so all that can be known is one number, not two
+    X = np.array([0.0, 0.01, 1.0, 2.0, 3.0])[:, None] * np.array([1.0, 1.5])
+    phi = np.exp(np.random.default_rng(0).uniform(-10.0, -8.0, (40, 2)))
+    data = X, X[:, :0], np.cos(X[:, 0]), phi, np.full(40, 0.1)
+    assert np.isfinite(run(data, 0, 0)).all()
+    assert np.isnan(run(data, 0, 1)).all()
+
+
 def test_equal_runs_without_nugget_fail() -> None:
     # the last pivot is 0 up to rounding, which makes it positive for half of the points
     X, H, y, phi, delta = problem(12, 2, m=200)

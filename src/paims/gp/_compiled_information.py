@@ -7,7 +7,6 @@ import math
 from paims.gp._arrays import FloatArray
 from paims.gp._compiled_simd import (
     LANES,
-    Vector,
     add,
     div,
     fma,
@@ -37,8 +36,8 @@ _PARALLEL = 1e-6  # a smaller pivot of the scaled information matrix has lost to
 @part
 def whiten(
     w: FloatArray, dof: int, size: int, total: int, LI: int, D: int, V: int, M: int
-) -> Vector:
-    """M = L^-1 D L^-T - c I with c its mean eigenvalue; what is left of tr M is returned.
+) -> None:
+    """M = L^-1 D L^-T - c I with c its mean eigenvalue, so that tr M = 0.
 
     With D = N + N', N block lower triangular (its transpose is stored) and V = L^-1 N, it is
     V L^-T + L^-1 V' - c I: n^3 operations instead of the 4 n^3 of two products. M is stored as
@@ -69,13 +68,9 @@ def whiten(
     for i in range(dof):
         trace = add(trace, load(w, M + 12 * i + 4 * (i % 3)))
     c = div(trace, splat(float(dof)))
-    trace = splat(0.0)
     for i in range(dof):
         at = M + 12 * i + 4 * (i % 3)
-        d = sub(load(w, at), c)
-        store(w, at, d)
-        trace = add(trace, d)
-    return trace
+        store(w, at, sub(load(w, at), c))
 
 
 @part
@@ -101,32 +96,22 @@ def _gram(w: FloatArray, M: int, size: int, rows: int, G: int) -> None:
 
 
 @part
-def _pivots(
-    w: FloatArray, G: int, rows: int, n_rows: int, dof: int, traces: int, squares: int
-) -> None:
-    """Pivots of the information matrix without its first row; NaN where they have lost digits.
+def _pivots(w: FloatArray, G: int, rows: int, n_rows: int, norms: int, pivots: int) -> None:
+    """Pivots of <M_i, M_j>; NaN where they have lost digits. Its diagonal goes to ``norms``.
 
-    |I| = (n-q) |<M_i, M_j> - tr M_i tr M_j / (n-q)|, and the matrix on the right does not change
-    when a multiple of the identity is added to an M_i. Its entries span many orders of
-    magnitude: it is scaled by its diagonal, which ``traces`` has in the end.
+    The entries span many orders of magnitude: the matrix is scaled by its diagonal first.
     """
     ld = LANES * rows
     one, nan, floor = splat(1.0), splat(math.nan), splat(_PARALLEL)
-    share = splat(1.0 / dof)
-    for a in range(n_rows):
-        for b in range(a + 1):
-            at = G + a * ld + LANES * b
-            product_of_traces = mul(load(w, traces + LANES * a), load(w, traces + LANES * b))
-            store(w, at, fnma(share, product_of_traces, load(w, at)))
     for a in range(n_rows):
         square = load(w, G + a * (ld + LANES))
-        store(w, traces + LANES * a, square)
-        store(w, squares + LANES * a, div(one, sqrt(square)))
+        store(w, norms + LANES * a, square)
+        store(w, pivots + LANES * a, div(one, sqrt(square)))
     for a in range(n_rows):
         row = G + a * ld
         for b in range(a + 1):
             other = G + b * ld
-            scale = mul(load(w, squares + LANES * a), load(w, squares + LANES * b))
+            scale = mul(load(w, pivots + LANES * a), load(w, pivots + LANES * b))
             s = mul(load(w, row + LANES * b), scale)
             for k in range(0, LANES * b, LANES):
                 s = fnma(load(w, row + k), load(w, other + k), s)
@@ -137,13 +122,11 @@ def _pivots(
                 store(w, row + LANES * a, div(one, sqrt(s)))
     for a in range(n_rows):
         r = load(w, G + a * (ld + LANES))
-        store(w, squares + LANES * a, div(load(w, traces + LANES * a), mul(r, r)))
+        store(w, pivots + LANES * a, div(load(w, norms + LANES * a), mul(r, r)))
 
 
 @part
-def _orthogonalise(
-    w: FloatArray, M: int, size: int, n_rows: int, squares_before: int, squares: int
-) -> None:
+def _orthogonalise(w: FloatArray, M: int, size: int, n_rows: int, norms: int, pivots: int) -> None:
     """The pivots that are NaN anew: |M_i|^2 without its parts along those before it.
 
     As accurate as the M_i themselves, where their inner products lose the angle between nearly
@@ -154,7 +137,7 @@ def _orthogonalise(
     nan, floor, bottom = splat(math.nan), splat(2.0**-100), splat(-math.inf)
     for a in range(n_rows):
         left = M + a * length
-        before = load(w, squares_before + LANES * a)
+        least = mul(floor, load(w, norms + LANES * a))
         for b in range(a, n_rows):
             right = M + b * length
             on = off = splat(0.0)
@@ -164,9 +147,9 @@ def _orthogonalise(
                 off = fma(load(w, left + k), load(w, right + k), off)
             inner = add(on, add(off, off))
             if b == a:
-                square = where_less(mul(floor, before), inner, inner, nan)
-                pivot = load(w, squares + LANES * a)
-                store(w, squares + LANES * a, where_less(bottom, pivot, pivot, square))
+                square = where_less(least, inner, inner, nan)
+                pivot = load(w, pivots + LANES * a)
+                store(w, pivots + LANES * a, where_less(bottom, pivot, pivot, square))
             else:
                 ratio = div(inner, square)
                 for k in range(0, length, LANES):
@@ -175,13 +158,17 @@ def _orthogonalise(
 
 @part
 def information_pivots(
-    w: FloatArray, M: int, size: int, n_rows: int, dof: int, G: int, traces: int, squares: int
+    w: FloatArray, M: int, size: int, n_rows: int, G: int, norms: int, pivots: int
 ) -> None:
-    """Numbers whose product is |I| / (n-q), from the M_i and what is left of their traces."""
+    """Numbers whose product is |I| / (n-q), from the M_i.
+
+    |I| = (n-q) |<M_i, M_j> - tr M_i tr M_j / (n-q)|; the matrix on the right does not change when
+    a multiple of the identity is added to an M_i, and as it is tr M_i = 0.
+    """
     rows = -(-n_rows // 3) * 3
     _gram(w, M, size, rows, G)
-    _pivots(w, G, rows, n_rows, dof, traces, squares)
+    _pivots(w, G, rows, n_rows, norms, pivots)
     for k in range(LANES * n_rows):
-        if math.isnan(w[squares + k]):
-            _orthogonalise(w, M, size, n_rows, traces, squares)
+        if math.isnan(w[pivots + k]):
+            _orthogonalise(w, M, size, n_rows, norms, pivots)
             break

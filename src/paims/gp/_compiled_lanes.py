@@ -71,7 +71,7 @@ def layout(n: int, p: int, q: int, n_rows: int) -> tuple[int, ...]:
         wanted * n * (n - 1) // 2,  # K0, pair by pair
         rows * size * (size + 3) // 2,  # M_i
         rows * rows,  # <M_i, M_j>
-        n_rows,  # tr M_i
+        n_rows,  # |M_i|^2
         n_rows,  # pivots of the information matrix
         p + 1,  # the point: phi as ``point_terms`` has it, and delta
     ]
@@ -285,7 +285,7 @@ def make_run(version: int) -> Callable[..., None]:
         size, basis = -(-dof // 3) * 3, -(-q // 3) * 3
         total = size + basis
         shape = (dof + q, dof, size, total)
-        D, L, inverse, LI, A_lanes, W, K0, M, G, traces, squares, point, _ = where
+        D, L, inverse, LI, A_lanes, W, K0, M, G, norms, pivots, point, _ = where
         if n_rows == 0:
             K0 = -1
         _spread(w, A, A_lanes, size, basis)
@@ -307,14 +307,14 @@ def make_run(version: int) -> Callable[..., None]:
                     )
                 else:
                     at = M + LANES * k * (size * (size + 3) // 2)
-                    store(w, traces + LANES * k, whiten(w, dof, size, total, LI, D, L, at))
+                    whiten(w, dof, size, total, LI, D, L, at)
             if n_rows > 0:
-                information_pivots(w, M, size, n_rows, dof, G, traces, squares)
+                information_pivots(w, M, size, n_rows, G, norms, pivots)
             S2 = L + LANES * total * total
             for lane in range(min(LANES, stop - first)):
                 log_det_I = math.log(dof) if n_rows > 0 else 0.0
                 for k in range(n_rows):
-                    log_det_I += math.log(w[squares + LANES * k + lane])
+                    log_det_I += math.log(w[pivots + LANES * k + lane])
                 _write_row(
                     w, lane, inverse, S2, size, total, log_det, log_det_I, out, first + lane
                 )
