@@ -28,6 +28,7 @@ from paims.emulator.validation import (
     check_varying_output,
 )
 from paims.gp import FixedNugget, Posterior
+from paims.gp.means import as_basis
 from paims.gp.nugget import as_nugget
 from paims.inference import find_best, sample_posterior
 from paims.sampling import SampleResult, Scheme
@@ -104,8 +105,10 @@ def pose(
         As in :class:`paims.gp.Posterior`; a function for ``mean`` takes inputs in the user's
         units.
     """
+    if len(X) == 1:
+        check_enough_runs(1, as_basis(mean)(X).shape[1], mean)
     inputs = InputScaling.of(X)
-    check_constant_columns(~inputs.active, names, len(X))
+    check_constant_columns(~inputs.active, names)
     scaled = inputs.runs(X)
     basis = basis_in_units(mean, inputs)
     H = basis(scaled)

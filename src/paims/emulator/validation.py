@@ -49,11 +49,9 @@ def check_enough_runs(n_runs: int, n_basis: int, mean: object) -> None:
     )
 
 
-def check_constant_columns(
-    constant: npt.NDArray[np.bool_], names: Sequence[str], n_runs: int
-) -> None:
+def check_constant_columns(constant: npt.NDArray[np.bool_], names: Sequence[str]) -> None:
     """Warn of columns that never vary, raise if none does."""
-    if not constant.any() or n_runs == 1:
+    if not constant.any():
         return
     listed = ", ".join(name for name, fixed in zip(names, constant, strict=True) if fixed)
     if constant.all():
