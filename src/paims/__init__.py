@@ -35,7 +35,7 @@ _HOME = {
     "load_emulator": "paims.emulator",
     "sample": "paims.sampling",
 }
-_MODULES = ("datasets", "gp", "sampling", "simulators")
+_MODULES = ("datasets", "diagnostics", "gp", "plots", "sampling", "simulators")
 
 __all__ = [
     "Emulator",

@@ -1,0 +1,98 @@
+"""The look that all figures share: colours that differ in lightness too, quiet axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paims.plots._protocols import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+# Okabe & Ito's palette, safe for colour-blind readers; its blue is dark and its orange light, so
+# that the two differ in grey as well.
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+VERMILLION = "#D55E00"
+INK = "#222222"
+GREY = "#767676"
+BAND = "#DDE6EC"
+#: Marker shapes, where several series share axes.
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError:
+        raise ImportError(
+            "Figures need Matplotlib: install it with pip install 'paims[app]'."
+        ) from None
+    return pyplot
+
+
+def axes_or_new(ax: Axes | None, width: float = 4.6, height: float = 3.4) -> Axes:
+    """Return the axes given, or those of a new figure."""
+    if ax is None:
+        _, new = _pyplot().subplots(figsize=(width, height), layout="constrained")
+        return quiet(new)
+    return quiet(ax)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure."""
+    figure: Figure = _pyplot().figure(figsize=(width, height), layout="constrained")
+    return figure
+
+
+def quiet(ax: Axes) -> Axes:
+    """Take away what does not carry data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    ax.tick_params(color=GREY, labelcolor=INK, labelsize=8)
+    ax.xaxis.label.set_fontsize(9)
+    ax.yaxis.label.set_fontsize(9)
+    return ax
+
+
+def note(ax: Axes, text: str, x: float = 0.02, y: float = 0.98) -> None:
+    """Write a short remark into a corner of the axes, by default the upper left."""
+    ax.text(
+        x,
+        y,
+        text,
+        transform=ax.transAxes,
+        ha="left" if x < 0.5 else "right",
+        va="top" if y > 0.5 else "bottom",
+        fontsize=8,
+        color=INK,
+    )
+
+
+def plain_log_ticks(axis: Axis) -> None:
+    """Write 0.1, 1, 10 on a logarithmic axis, not powers."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def label_points(ax: Axes, x: FloatArray, y: FloatArray, texts: Sequence[str]) -> None:
+    """Write labels beside points, most important first, where there is room for them.
+
+    Limits of the axes have to be final. A label that would cover one already there is left out.
+    """
+    # Asking for the limits brings pending ones into effect.
+    ax.get_xlim(), ax.get_ylim()
+    taken: list[FloatArray] = []
+    scale = ax.figure.dpi / 72.0
+    for i, text in enumerate(texts):
+        place = ax.transData.transform((x[i], y[i])) / scale
+        if any((np.abs(place - other) < (18.0, 9.0)).all() for other in taken):
+            continue
+        taken.append(place)
+        ax.annotate(
+            text, (x[i], y[i]), xytext=(4, 3), textcoords="offset points", fontsize=7, color=INK
+        )
