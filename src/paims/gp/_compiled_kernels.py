@@ -51,14 +51,16 @@ Shape = tuple[int, int, int, int]
 def pair_terms(X: FloatArray, code: int, power: float) -> FloatArray:
     """What each pair i < j of rows of X brings to t: flat, input by input, row by row."""
     rows, columns = np.triu_indices(len(X), 1)
-    d = np.abs(X[rows] - X[columns]).T
-    if code == SQUARED_EXPONENTIAL:
-        terms = 0.5 * d * d
-    elif code == POWER_EXPONENTIAL:
-        terms = d**power
-    else:
-        terms = math.sqrt(3.0 if code == MATERN_32 else 5.0) * d
-    return np.ascontiguousarray(terms).ravel()
+    terms = np.empty((X.shape[1], len(rows)))
+    for x, row in zip(X.T, terms, strict=True):
+        d = np.abs(x[rows] - x[columns])
+        if code == SQUARED_EXPONENTIAL:
+            row[:] = 0.5 * d * d
+        elif code == POWER_EXPONENTIAL:
+            row[:] = d**power
+        else:
+            row[:] = math.sqrt(3.0 if code == MATERN_32 else 5.0) * d
+    return terms.ravel()
 
 
 def point_terms(phi: FloatArray, code: int, power: float) -> FloatArray:

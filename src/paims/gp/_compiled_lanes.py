@@ -15,7 +15,7 @@ import numpy as np
 
 from paims.gp._arrays import FloatArray
 from paims.gp._compiled_information import information_pivots, whiten
-from paims.gp._compiled_kernels import fill_correlation, fill_slope
+from paims.gp._compiled_kernels import Shape, fill_correlation, fill_slope
 from paims.gp._compiled_simd import (
     LANES,
     add,
@@ -214,14 +214,15 @@ def _write_row(
     lane: int,
     inverse: int,
     S2: int,
-    size: int,
-    total: int,
+    pivots: int,
+    shape: Shape,
+    n_rows: int,
     log_det: float,
-    log_det_I: float,
     out: FloatArray,
     m: int,
 ) -> None:
     """Collect a lane's results; all are NaN if one is not finite."""
+    _, dof, size, total = shape
     log_det_C = log_det_R = 0.0
     for i in range(total):
         term = 2.0 * math.log(w[inverse + LANES * i + lane])
@@ -229,11 +230,14 @@ def _write_row(
             log_det_C -= term
         else:
             log_det_R += term
-    total_of_all = log_det_C + log_det_R + w[S2 + lane] + log_det_I
-    fate = 0.0 if abs(total_of_all) < math.inf else math.nan
+    log_det_I = math.log(dof) if n_rows > 0 else 0.0
+    for k in range(n_rows):
+        log_det_I += math.log(w[pivots + LANES * k + lane])
+    residual = w[S2 + lane]
+    fate = 0.0 if abs(log_det_C + log_det_R + residual + log_det_I) < math.inf else math.nan
     out[m, 0] = log_det_C - log_det_R + fate
     out[m, 1] = log_det + log_det_R + fate
-    out[m, 2] = w[S2 + lane] + fate
+    out[m, 2] = residual + fate
     out[m, 3] = log_det_I + fate
 
 
@@ -278,7 +282,8 @@ def make_run(version: int) -> Callable[..., None]:
         ``terms`` and ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi, and
         ``where`` is the ``layout`` of the workspace ``w``.
         """
-        assert version >= 0
+        if version < 0:
+            return
         dof, q = A.shape
         p = points.shape[1]
         n_rows = 0 if information == 0 else p + information - 1
@@ -312,11 +317,7 @@ def make_run(version: int) -> Callable[..., None]:
                 information_pivots(w, M, size, n_rows, G, norms, pivots)
             S2 = L + LANES * total * total
             for lane in range(min(LANES, stop - first)):
-                log_det_I = math.log(dof) if n_rows > 0 else 0.0
-                for k in range(n_rows):
-                    log_det_I += math.log(w[pivots + LANES * k + lane])
-                _write_row(
-                    w, lane, inverse, S2, size, total, log_det, log_det_I, out, first + lane
-                )
+                m = first + lane
+                _write_row(w, lane, inverse, S2, pivots, shape, n_rows, log_det, out, m)
 
     return run_lanes
