@@ -126,6 +126,29 @@ def test_influential_runs_are_named() -> None:
     assert result.effective_size[1] == pytest.approx(400.0)
 
 
+def test_a_single_draw_has_no_weights_to_change() -> None:
+    X, y = runs()
+    full = posterior(X, y)
+    u = np.array([[-2.0, -6.0]])
+    loo = full.leave_one_out(u)
+    result = diagnostics.leave_one_out(y, loo)
+    np.testing.assert_allclose(result.mean, loo.mean[0])
+    assert np.isnan(result.pareto_k).all()
+    assert not result.unreliable.size
+    assert "those of all runs" in result.verdict
+
+
+def test_few_draws_cannot_be_judged() -> None:
+    X, y = runs()
+    full = posterior(X, y)
+    u = grid()[::60]
+    result = diagnostics.leave_one_out(y, full.leave_one_out(u))
+    assert result.n_draws == len(u) < 20
+    assert np.isinf(result.pareto_k).all()
+    assert f"{len(u)} draws are too few" in result.verdict
+    assert not result.passed
+
+
 def test_weights_are_kept_where_their_tail_is_light() -> None:
     log_weight = 0.3 * np.random.default_rng(1).normal(size=500)
     result, k = smoothed_log_weights(log_weight)

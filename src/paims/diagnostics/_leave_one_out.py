@@ -48,8 +48,11 @@ class LeaveOneOut:
         :math:`F_i(y_i)`.
     log_density : (n,) ndarray
         :math:`\log p(y_i \mid y_{-i})`.
+    n_draws : int
+        Draws with positive weight.
     pareto_k : (n,) ndarray
-        Reliability: below 0.5 good, above 0.7 not reliable.
+        Reliability: below 0.5 good, above 0.7 not reliable, infinite with too few draws to tell;
+        NaN for a single draw, which has no weights to change.
     effective_size : (n,) ndarray
         Effective number of draws that predict the run.
     summary : Scores
@@ -67,6 +70,7 @@ class LeaveOneOut:
     scores: FloatArray
     pit: FloatArray
     log_density: FloatArray
+    n_draws: int
     pareto_k: FloatArray
     effective_size: FloatArray
     summary: Scores
@@ -109,7 +113,15 @@ class LeaveOneOut:
                 f"The trend is not determined without run(s) {_listed(self.indispensable)}: "
                 "there is nothing to compare them with."
             )
-        if self.unreliable.size:
+        if self.n_draws == 1:
+            parts.append(
+                "The hyper-parameters are those of all runs: errors may be a little larger."
+            )
+        elif np.isinf(self.pareto_k).any():
+            parts.append(
+                f"{self.n_draws} draws are too few to tell how far their weights can be trusted."
+            )
+        elif self.unreliable.size:
             parts.append(
                 f"For run(s) {_listed(self.unreliable)} the draws would be others without them "
                 "(Pareto k-hat above 0.7): refit without each to be sure."
@@ -152,11 +164,12 @@ def leave_one_out(
     log_p = everything.component_logpdf(y)
     run_weights = np.empty((m, n))
     k = np.full(n, np.nan)
+    n_draws = int(np.sum(w > 0.0))
     possible = np.asarray(np.isfinite(predictive.mean[w > 0.0]).any(axis=0))
     for i in range(n):
         log_weight, k_i = smoothed_log_weights(log_w - log_p[:, i], smooth_above)
         run_weights[:, i] = np.exp(log_weight)
-        k[i] = k_i if possible[i] else np.nan
+        k[i] = k_i if possible[i] and n_draws > 1 else np.nan
     chosen = np.flatnonzero(possible)
     if not chosen.size:
         raise ValueError("No run could be left out: all predictions are NaN.")
@@ -177,6 +190,7 @@ def leave_one_out(
         scores=spread(residuals.scores),
         pit=spread(pit),
         log_density=spread(mixture.logpdf(y[chosen])),
+        n_draws=n_draws,
         pareto_k=k,
         effective_size=spread(1.0 / (mixture.weights**2).sum(axis=0)),
         summary=scores_of_marginals(y[chosen], mixture),
