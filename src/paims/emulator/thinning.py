@@ -3,7 +3,9 @@
 Equal draws are merged. The others are put in an order in which neighbours are alike, by halving
 the cloud again and again across its widest direction (a k-d tree with equal masses), and
 resampled systematically along it: each of the n components stands for a compact cell that holds
-1/n of the mass. This is unbiased, and much less noisy than independent resampling.
+1/n of the mass. This is unbiased, and less noisy than independent resampling. The two halves come
+in random order: always the lower first, and the even steps of systematic resampling would fall on
+the same side of all cells.
 """
 
 from __future__ import annotations
@@ -46,13 +48,15 @@ def thin(
     """
     if len(draws) <= n_components:
         return np.arange(len(draws)), weights
-    order = cell_order(draws, weights, n_components)
+    order = cell_order(draws, weights, n_components, rng)
     chosen = systematic(weights[order], n_components, rng)
     index, count = np.unique(order[chosen], return_counts=True)
     return index, count / n_components
 
 
-def cell_order(draws: FloatArray, weights: FloatArray, n_cells: int) -> IndexArray:
+def cell_order(
+    draws: FloatArray, weights: FloatArray, n_cells: int, rng: np.random.Generator
+) -> IndexArray:
     """Order in which any stretch that holds 1/n_cells of the mass is a compact cell."""
     mean = weights @ draws
     sd = np.sqrt(weights @ (draws - mean) ** 2)
@@ -71,6 +75,8 @@ def cell_order(draws: FloatArray, weights: FloatArray, n_cells: int) -> IndexArr
         centre = (w @ points) / mass
         widest = int(np.argmax(w @ (points - centre) ** 2))
         along = np.argsort(points[:, widest], kind="stable")
+        if rng.random() < 0.5:
+            along = along[::-1]
         index = index[along]
         half = int(np.searchsorted(np.cumsum(w[along]), 0.5 * mass)) + 1
         half = min(max(half, 1), len(index) - 1)
