@@ -95,7 +95,7 @@ def main() -> None:
             shortfalls.append(local - result.best[1])
             axis, basin, mass = grid_modes(posterior)
             listed = set()
-            for mode in result.modes(climb=True):
+            for mode in result.modes():
                 i, j = (int(np.argmin(np.abs(axis - x))) for x in mode.location)
                 listed.add(int(basin[i, j]))
             wanted = np.flatnonzero(mass >= 0.02)

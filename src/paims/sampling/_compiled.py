@@ -20,7 +20,7 @@ _LN2_LOW = 1.90821492927058770002e-10
 
 @njit("float64(float64)", nogil=True, cache=True, fastmath={"contract"})
 def exp_nonpositive(x):
-    """Return exp(x) for x <= 0 to 1 ulp, without branches so that loops over it vectorise.
+    """Return exp(x) for x <= 0 to 2 ulp, without branches so that loops over it vectorise.
 
     Numba from PyPI has no vector math library. Below -708 the result is about 1e-308, not 0.
     """

@@ -153,8 +153,11 @@ def _notes(
             f"{weighted.pareto_k:.2f}, should be below {RELIABLE_K}); the draws of the last "
             f"level are used in their place, with a larger error. {more}"
         )
-    if len(state.islands) == 2 and infos and weighted.source != "recycled":
-        notes += _disagreement(state, infos, more)
+    if len(state.islands) == 2 and infos:
+        if weighted.source == "recycled":
+            notes += _batches_disagree(state, more)
+        else:
+            notes += _paths_disagree(state, infos, more) + _cluster_shares(state, more)
     if target.n_nan:
         notes.append(
             f"log_density was NaN at {target.n_nan} of {target.n_evaluations} points; these count "
@@ -163,21 +166,29 @@ def _notes(
     return notes
 
 
-def _disagreement(state: State, infos: Sequence[LevelInfo], more: str) -> list[str]:
-    """Compare the two islands, which know nothing of each other's points."""
-    notes = []
-    sizes = [len(island) for island in state.islands]
-    total = sum(sizes)
+def _batches_disagree(state: State, more: str) -> list[str]:
+    """Compare the evidence that the last candidates of each island give on their own."""
+    log_ws = [batch.log_weight for batch in state.pool[-2:]]
+    log_z = [log_sum_exp(log_w) - float(np.log(len(log_w))) for log_w in log_ws]
+    expected = float(np.sqrt(sum(1 / max(effective_size(log_w), 1.0) for log_w in log_ws)))
+    return _gap(log_z, expected, more)
+
+
+def _paths_disagree(state: State, infos: Sequence[LevelInfo], more: str) -> list[str]:
+    """Compare the evidence that the islands have gathered on their paths."""
+    total = sum(len(island) for island in state.islands)
     variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
-    expected = float(np.sqrt(max(variance, 0.0)))
-    gap = abs(state.log_z[0] - state.log_z[1])
-    if gap > 5 * expected + 0.1:
-        notes.append(
-            f"The two islands disagree: their log evidences are {state.log_z[0]:.2f} and "
-            f"{state.log_z[1]:.2f}, {gap:.2f} apart where about {expected:.2f} is expected. {more}"
-        )
-    notes += _cluster_shares(state, more)
-    return notes
+    return _gap(list(state.log_z), float(np.sqrt(max(variance, 0.0))), more)
+
+
+def _gap(log_z: list[float], expected: float, more: str) -> list[str]:
+    gap = abs(log_z[0] - log_z[1])
+    if gap <= 5 * expected + 0.1:
+        return []
+    return [
+        f"The two islands disagree: their log evidences are {log_z[0]:.2f} and {log_z[1]:.2f}, "
+        f"{gap:.2f} apart where about {expected:.2f} is expected. {more}"
+    ]
 
 
 def _cluster_shares(state: State, more: str) -> list[str]:

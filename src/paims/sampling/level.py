@@ -133,7 +133,10 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
         log_z=(0.0,) * scheme.n_islands,
         seed=seed,
         initial_sd=float(np.std(points.log_pi[alive])),
-        pool=tuple(Batch(None, part, part.log_m, i) for i, part in enumerate(islands)),
+        pool=tuple(
+            Batch(None, part, part.log_m, i, even=hasattr(target.reference, "quantile"))
+            for i, part in enumerate(islands)
+        ),
     )
 
 

@@ -9,11 +9,12 @@ exact density in place of an estimate).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from paims.sampling._arrays import Array
+from paims.sampling.clusters import fit_clusters
 
 _MAX_POINTS = 6000
 
@@ -68,9 +69,6 @@ def find_modes(
     label : ndarray of int, shape (n,)
         The mode of each point, -1 for none.
     """
-    n_params = theta.shape[1]
-    if prominence is None:
-        prominence = 0.1 * n_params + 0.02 * n_params**2
     chosen = _subset(log_pi, weight)
     peak_of = _peaks(theta, log_pi, weight, chosen, prominence)
     mass = np.bincount(peak_of, weights=weight)
@@ -94,16 +92,44 @@ def _describe(theta: Array, log_pi: Array, weight: Array, member: Array) -> Mode
     return Mode(theta[best].copy(), float(log_pi[best]), mass, error, mean, sd)
 
 
-def polish(mode: Mode, log_density: Callable[[Array], Array]) -> Mode:
-    """Climb from the best draw of a mode to its top."""
+def climb(modes: list[Mode], log_density: Callable[[Array], Array]) -> list[Mode]:
+    """Go on from the best draw of each mode to its top; those that reach the same top are one."""
+    found: list[Mode] = []
+    for mode in sorted((_top(mode, log_density) for mode in modes), key=lambda m: -m.log_density):
+        for i, other in enumerate(found):
+            scale = np.where(other.sd > 0, other.sd, 1.0)
+            if np.max(np.abs(mode.location - other.location) / scale) < 0.1:
+                found[i] = _joined(other, mode)
+                break
+        else:
+            found.append(mode)
+    return sorted(found, key=lambda m: -m.mass)
+
+
+def _joined(first: Mode, second: Mode) -> Mode:
+    mass = first.mass + second.mass
+    a, b = first.mass / mass, second.mass / mass
+    mean = a * first.mean + b * second.mean
+    square = a * (first.sd**2 + first.mean**2) + b * (second.sd**2 + second.mean**2)
+    return replace(
+        first,
+        mass=mass,
+        mass_error=float(np.hypot(first.mass_error, second.mass_error)),
+        mean=mean,
+        sd=np.sqrt(np.maximum(square - mean**2, 0.0)),
+    )
+
+
+def _top(mode: Mode, log_density: Callable[[Array], Array]) -> Mode:
+    """Climb from the best draw of a mode by quasi-Newton steps with central differences."""
     from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, seldom needed
 
     n_params = len(mode.location)
     scale = np.where(mode.sd > 0, mode.sd, 1.0)
     width = 1e-4
+    steps = np.vstack([np.zeros(n_params), np.eye(n_params), -np.eye(n_params)]) * width
 
     def negative(v: Array) -> tuple[float, Array]:
-        steps = np.vstack([np.zeros(n_params), np.eye(n_params), -np.eye(n_params)]) * width
         values = -log_density(mode.location + (v + steps) * scale)
         values = np.where(np.isfinite(values), values, 1e10)
         slope = (values[1 : n_params + 1] - values[n_params + 1 :]) / (2 * width)
@@ -112,14 +138,7 @@ def polish(mode: Mode, log_density: Callable[[Array], Array]) -> Mode:
     found = minimize(negative, np.zeros(n_params), jac=True, method="L-BFGS-B")
     if not -found.fun > mode.log_density:
         return mode
-    return Mode(
-        mode.location + found.x * scale,
-        -float(found.fun),
-        mode.mass,
-        mode.mass_error,
-        mode.mean,
-        mode.sd,
-    )
+    return replace(mode, location=mode.location + found.x * scale, log_density=-float(found.fun))
 
 
 def _subset(log_pi: Array, weight: Array) -> Array:
@@ -132,23 +151,37 @@ def _subset(log_pi: Array, weight: Array) -> Array:
     return np.union1d(kept, [int(np.argmax(log_pi))])
 
 
-def _peaks(theta: Array, log_pi: Array, weight: Array, chosen: Array, prominence: float) -> Array:
+def _peaks(
+    theta: Array, log_pi: Array, weight: Array, chosen: Array, prominence: float | None
+) -> Array:
     """The peak of every point, as small integers."""
     from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - slow to import
 
-    mean = weight @ theta
-    sd = np.sqrt(weight @ (theta - mean) ** 2)
-    scaled = (theta - mean) / np.where(sd > 0, sd, 1.0)
+    scaled = _whitened(theta, weight, chosen)
     points, height = scaled[chosen], log_pi[chosen]
     n_neighbours = min(len(chosen) - 1, 8 + 2 * theta.shape[1])
     if n_neighbours < 1:
         return np.zeros(len(theta), dtype=np.int64)
     search = NearestNeighbors(n_neighbors=n_neighbours).fit(points)
     neighbours = search.kneighbors(return_distance=False)
+    if prominence is None:
+        n_params = theta.shape[1]
+        prominence = 0.1 * n_params + 0.01 * n_params**2
     parent = _climb(neighbours, height, prominence)
     _, peak = np.unique(parent, return_inverse=True)
     nearest = search.kneighbors(scaled, n_neighbors=1, return_distance=False)[:, 0]
     return np.asarray(peak.ravel()[nearest])
+
+
+def _whitened(theta: Array, weight: Array, chosen: Array) -> Array:
+    """Coordinates in which a cluster is round: by the pooled covariance within clusters.
+
+    The covariance of all points would squeeze the directions in which modes lie apart.
+    """
+    share = weight[chosen] / weight[chosen].sum()
+    clusters, _ = fit_clusters(theta[chosen], share)
+    pooled = np.einsum("r,rab,rcb->ac", clusters.share, clusters.chol, clusters.chol)
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(pooled), theta.T).T)
 
 
 def _climb(neighbours: Array, height: Array, prominence: float) -> Array:

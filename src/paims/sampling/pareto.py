@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from paims.sampling._arrays import Array
+from paims.sampling._numeric import normalised
 
 RELIABLE_K = 0.7
 
@@ -51,8 +52,7 @@ def _fit_shape(x: Array) -> float:
     grid = grid / (3 * quartile) + 1 / x[-1]
     shape = np.mean(np.log1p(-grid[:, None] * x), axis=1)
     log_likelihood = n * (np.log(-(grid / shape)) - shape - 1)
-    weight = 1 / np.exp(log_likelihood - log_likelihood[:, None]).sum(axis=1)
-    weight = weight / weight.sum()
+    weight = normalised(log_likelihood)
     k = float(np.mean(np.log1p(-np.sum(grid * weight) * x)))
     # A weak prior towards 0.5 steadies the estimate from short tails.
     return k * n / (n + 10) + 0.5 * 10 / (n + 10)

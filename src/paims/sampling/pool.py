@@ -27,12 +27,15 @@ class Batch:
         Log density of that mixture at its points.
     island : int
         The island whose chains the points were candidates of.
+    even : bool
+        Whether the points are a quasi-random set of the reference.
     """
 
     mixture: MarkerMixture | None
     points: Points
     log_q: Array
     island: int
+    even: bool = False
 
     @property
     def log_weight(self) -> Array:
@@ -89,9 +92,9 @@ class Recycler:
     are left out; the reference's draws always stay, as they bound the weights.
 
     A candidate that has become a marker of a later mixture would see that mixture inflated by its
-    own kernel, which biases the evidence down; there the mixture is taken without it. The
-    reference's draws keep the whole sum: a Sobol' set has no second point near a point, and its
-    own kernel stands for it.
+    own kernel, which biases the evidence down; there the mixture is taken without it. A Sobol'
+    set of the reference keeps the whole sum: it has no second point near a point, and the own
+    kernel stands for that.
     """
 
     def __init__(self) -> None:
@@ -147,7 +150,7 @@ def _log_density(mixture: MarkerMixture | None, batch: Batch) -> Array:
     log_q = np.full(len(points), -np.inf)
     alive = np.flatnonzero(np.isfinite(points.log_pi))
     log_q[alive] = mixture.log_density(points.theta[alive])
-    if batch.mixture is not None:
+    if not batch.even:
         marker = mixture.find_markers(points.theta)
         own = np.flatnonzero(marker >= 0)
         log_q[own] = mixture.without(marker[own], log_q[own])

@@ -88,6 +88,11 @@ class SoftUniform(_Transformed):
         self.width = _alike(
             np.atleast_1d(np.asarray(width, dtype=float)), self.lower, "width", "lower"
         )
+        if len(self.width) != len(self.lower):
+            raise ValueError(
+                f"width must be a scalar or have {len(self.lower)} entries as lower has; got "
+                f"{width!r}."
+            )
         if not np.all(np.isfinite(self.width)) or np.any(self.width <= 0):
             raise ValueError(f"width must be positive and finite; got {width!r}.")
         self.n_params = self.lower.size

@@ -10,7 +10,8 @@ import numpy as np
 
 from paims.sampling._arrays import Array
 from paims.sampling.level import LevelInfo
-from paims.sampling.modes import Mode, find_modes, polish
+from paims.sampling.modes import Mode, find_modes
+from paims.sampling.modes import climb as climb_to_tops
 from paims.sampling.resampling import systematic
 from paims.sampling.target import LogDensity
 
@@ -155,18 +156,20 @@ class SampleResult:
         prominence : float, optional
             How much log density a peak has to stand out by.
         climb : bool
-            Go on from the best draw of each mode to its top, which evaluates the density.
+            Go on from the best draw of each mode to its top, which evaluates the density; those
+            that reach the same top are one mode. With a small ``prominence`` it finds shallow ones.
         """
         if self.posterior is not None:
             return self.posterior.modes(min_mass, prominence, climb)
+        if climb and self.density_fn is None:
+            raise ValueError(
+                "climb=True needs the density, which this result does not have: it was loaded "
+                "from a file or sent from another process. Use climb=False."
+            )
         modes, _ = find_modes(self.draws, self.log_density, self.weights, min_mass, prominence)
         if climb:
-            if self.density_fn is None:
-                raise ValueError(
-                    "climb=True needs the density, which this result does not have (it was "
-                    "loaded from a file or sent from another process). Use climb=False."
-                )
-            modes = [polish(mode, self.density_fn) for mode in modes]
+            assert self.density_fn is not None
+            modes = climb_to_tops(modes, self.density_fn)
         return modes
 
     def summary(self) -> str:
