@@ -9,6 +9,7 @@ from tests.diagnostics.fakes import FakeMixture, mixture
 
 from paims import diagnostics
 from paims.diagnostics._anderson_darling import anderson_darling, anderson_darling_cdf
+from paims.diagnostics._calibration import _two_sided
 
 
 def dependent(k: int = 40) -> FakeMixture:
@@ -105,6 +106,14 @@ def test_dependence_widens_the_band() -> None:
     assert np.mean(np.array(p) < 0.05) < 0.09
     counts = diagnostics.uniformity(u, reference=reference)
     assert counts.upper > diagnostics.uniformity(u).upper
+
+
+def test_simulated_p_values_have_two_sides() -> None:
+    simulated = np.arange(1.0, 1000.0)
+    assert _two_sided(simulated, 500.0) == 1.0
+    assert _two_sided(simulated, 10.0) == pytest.approx(2.0 * 11.0 / 1000.0)
+    assert _two_sided(simulated, 990.0) == pytest.approx(2.0 * 11.0 / 1000.0)
+    assert _two_sided(simulated, 5000.0) == pytest.approx(2.0 / 1000.0)
 
 
 def test_reference_transforms_are_uniform_by_column() -> None:

@@ -63,7 +63,7 @@ def test_eigen_errors_go_by_falling_eigenvalue() -> None:
 
 @pytest.mark.parametrize(("dof", "reference"), [(7.0, "scaled F"), (np.inf, "chi-square")])
 def test_distance_of_one_component_has_its_exact_distribution(dof: float, reference: str) -> None:
-    fake = one(dof=dof)
+    fake = one(k=20, dof=dof)
     results = [
         diagnostics.mahalanobis(y, fake.mean, fake.cov(), dof=dof) for y in fake.sample(2000, 3)
     ]
@@ -119,6 +119,20 @@ def test_repeated_outputs_count_once() -> None:
         errors = function(y[twice], fake.mean[twice], cov)
         assert errors.rank == 3
         assert "1 outputs are determined" in errors.verdict
+
+
+def test_round_off_of_a_smooth_covariance_does_not_count() -> None:
+    """Sixty near-by outputs, three degrees of freedom, a covariance with errors of 1e-13."""
+    rng = np.random.default_rng(3)
+    G = np.vander(np.linspace(0.9, 1.0, 60), 3)
+    noise = 1e-13 * rng.normal(size=(60, 60))
+    cov = G @ G.T + noise + noise.T
+    y = G @ rng.normal(size=3)
+    result = diagnostics.mahalanobis(y, np.zeros(60), cov)
+    assert result.rank <= 3
+    assert result.p_value > 1e-3
+    assert diagnostics.cholesky_errors(y, np.zeros(60), cov).rank <= 3
+    assert diagnostics.eigen_errors(y, np.zeros(60), cov).rank <= 3
 
 
 def test_verdicts_of_the_distance() -> None:
