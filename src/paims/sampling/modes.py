@@ -166,7 +166,7 @@ def _peaks(
     neighbours = search.kneighbors(return_distance=False)
     if prominence is None:
         n_params = theta.shape[1]
-        prominence = 0.1 * n_params + 0.01 * n_params**2
+        prominence = 0.08 * n_params + 0.0225 * n_params**2
     parent = _climb(neighbours, height, prominence)
     _, peak = np.unique(parent, return_inverse=True)
     nearest = search.kneighbors(scaled, n_neighbors=1, return_distance=False)[:, 0]

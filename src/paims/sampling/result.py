@@ -157,7 +157,7 @@ class SampleResult:
             How much log density a peak has to stand out by.
         climb : bool
             Go on from the best draw of each mode to its top, which evaluates the density; those
-            that reach the same top are one mode. With a small ``prominence`` it finds shallow ones.
+            that reach the same top are one mode. A small ``prominence`` finds shallow ones.
         """
         if self.posterior is not None:
             return self.posterior.modes(min_mass, prominence, climb)
