@@ -8,7 +8,7 @@ JOBS ?= 2
 .PHONY: demo test test-slow check bench docs clean
 
 demo: $(VENV)/.app
-	$(BIN)/python -m paims.gp
+	$(BIN)/python -m paims demo --out demo --force
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"

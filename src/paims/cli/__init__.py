@@ -1,0 +1,26 @@
+"""The command line: ``paims``.
+
+Importing this is quick; a command loads what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; says what to install if the extra ``app`` is missing."""
+    try:
+        from paims.cli._app import app  # noqa: PLC0415 - the extra may be missing
+    except ImportError as error:
+        if error.name is None or error.name.startswith("paims"):
+            raise
+        print(
+            f"paims: the command line needs {error.name}: install it with "
+            "pip install 'paims[app]'.",
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None
+    app()

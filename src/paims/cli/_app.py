@@ -1,0 +1,407 @@
+"""The commands, their options and their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import paims
+from paims.cli._errors import CommandError, ExitCode
+from paims.cli._files import check_target, write_text
+from paims.cli._running import collected_warnings, command, print_json, say
+from paims.cli._tables import STANDARD, format_csv, read_table
+
+app = typer.Typer(
+    name="paims",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_show_locals=False,
+    help=(
+        "From a table of simulator runs to an emulator that you can trust, and a report.\n\n"
+        "Start with [bold]paims demo[/bold]. Files are CSV, TSV or Parquet; [bold]-[/bold] is "
+        "standard input or output. Nothing is overwritten without [bold]--force[/bold].\n\n"
+        "Exit codes: 0 fine, 1 an error that the message explains, 2 a wrong command line, 3 a "
+        "check speaks against the emulator (diagnose), 130 interrupted."
+    ),
+)
+
+_Emulator = Annotated[
+    str, typer.Argument(metavar="EMULATOR", help="File that [bold]paims fit[/bold] wrote.")
+]
+_Force = Annotated[bool, typer.Option("--force", "-f", help="Replace files that exist.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+_Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="The same seed gives the same result, to the bit.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"paims {paims.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+@app.command(
+    epilog="Examples:  paims demo   |   paims demo --out try --force",
+)
+@command
+def demo(
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write into.")] = "demo",
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Try everything: simulate runs of Branin's function, fit, predict, check and report."""
+    from paims.cli._demo import run_demo  # noqa: PLC0415 - slow to import
+
+    run_demo(Path(out), force, as_json)
+
+
+@app.command(
+    epilog=(
+        "Examples:  paims fit runs.csv --output y   |   paims fit runs.csv --output flow "
+        "--inputs depth,width --save flow.h5 --kernel matern52   |   cat runs.csv | paims fit - "
+        "--output y --json"
+    ),
+)
+@command
+def fit(
+    runs: Annotated[str, typer.Argument(metavar="RUNS", help="Table of runs, one per row.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-y", help="Column to emulate.")
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option("--inputs", "-x", help="Columns a,b,c; by default all others.")
+    ] = None,
+    ignore: Annotated[
+        str | None, typer.Option("--ignore", help="Columns a,b,c that are no inputs.")
+    ] = None,
+    save: Annotated[str, typer.Option("--save", "-s", help="File for the emulator.")] = (
+        "emulator.h5"
+    ),
+    kernel: Annotated[
+        str,
+        typer.Option(help="squared_exponential, matern32, matern52 or power_exponential."),
+    ] = "squared_exponential",
+    mean: Annotated[
+        str, typer.Option(help="Trend: linear, constant, quadratic or zero.")
+    ] = "linear",
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Of the length-scales: reference, jointly_robust (for many runs), log_normal, "
+            "log_laplace or flat."
+        ),
+    ] = "reference",
+    nugget: Annotated[
+        str, typer.Option(help="Noise: 'estimate', or a fixed share of the variance such as 0.")
+    ] = "estimate",
+    n_samples: Annotated[
+        int | None, typer.Option("--samples", help="Points of the sampler at each level.")
+    ] = None,
+    seed: _Seed = 0,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None,
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Fit an emulator to a table of runs and save it."""
+    from paims.cli._fit import fit_emulator, select  # noqa: PLC0415 - slow to import
+
+    if save == STANDARD:
+        raise CommandError("An emulator cannot go to standard output; give --save a file name.")
+    check_target(save, force)
+    table = read_table(runs)
+    selection = select(table, output, inputs, ignore)
+    arguments: dict[str, Any] = {
+        "kernel": kernel,
+        "mean": mean,
+        "prior": prior,
+        "nugget": _nugget(nugget),
+        "n_samples": n_samples,
+        "random_state": seed,
+        "n_jobs": jobs,
+    }
+    emulator, provenance = fit_emulator(table, selection, arguments, quiet=as_json)
+
+    from paims.cli._describe import emulator_as_dict, print_emulator  # noqa: PLC0415
+    from paims.report import save_with_provenance  # noqa: PLC0415
+
+    try:
+        save_with_provenance(emulator, save, provenance)
+    except OSError as error:
+        raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
+    if as_json:
+        print_json({"file": save, **emulator_as_dict(emulator, provenance)})
+        return
+    print_emulator(emulator, provenance)
+    say(f"Saved to {save}. Next: paims report {save}")
+
+
+def _nugget(text: str) -> str | float:
+    if text == "estimate":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise CommandError(
+            f"--nugget must be 'estimate' or a number such as 0 or 1e-6; got {text!r}."
+        ) from None
+
+
+@app.command(
+    epilog=(
+        "Examples:  paims predict emulator.h5 new.csv   |   paims predict emulator.h5 new.csv "
+        "--out predictions.csv --level 0.9   |   cat new.csv | paims predict emulator.h5 - | head"
+    ),
+)
+@command
+def predict(
+    emulator: _Emulator,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Table of inputs to predict at.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="File to write; - prints.")] = STANDARD,
+    level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.95,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Without the noise of a single run.")
+    ] = False,
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Predict at new inputs: the table again, with mean, std and an interval for each row."""
+    from paims.cli._emulators import (  # noqa: PLC0415 - slow to import
+        changed_constants,
+        inputs_of,
+        n_outside,
+        open_emulator,
+    )
+    from paims.cli._predict import joined, predict_rows, prediction_columns  # noqa: PLC0415
+
+    if not 0.0 < level < 1.0:
+        raise CommandError(f"--level must lie between 0 and 1, such as 0.95; got {level:g}.")
+    check_target(out, force)
+    loaded, provenance = open_emulator(emulator)
+    table = read_table(new)
+    X = inputs_of(loaded, table)
+    columns = prediction_columns(provenance.output, level)
+    header, rows = joined(table, columns, predict_rows(loaded, X, level, smooth, as_json))
+    outside, changed = n_outside(loaded, X), changed_constants(loaded, X)
+    if outside and not as_json:
+        say(
+            f"warning: {outside} of {len(table)} rows lie outside the range of the runs; there "
+            "the emulator extrapolates."
+        )
+    if changed and not as_json:
+        say(
+            f"warning: {', '.join(changed)} took one value only in the runs; the emulator knows "
+            "nothing of what other values change."
+        )
+    if as_json:
+        records = [dict(zip(header, row, strict=True)) for row in rows]
+        result = {"level": level, "outside": outside, "rows": records}
+        if out == STANDARD:
+            print_json(result)
+            return
+        print_json({**result, "rows": len(rows), "file": out})
+    write_text(out, format_csv(header, rows, _delimiter(out)))
+    if out != STANDARD and not as_json:
+        say(f"{len(rows)} predictions written to {out}.")
+
+
+def _delimiter(out: str) -> str:
+    return "\t" if out.lower().endswith((".tsv", ".tab")) else ","
+
+
+@app.command(
+    epilog=(
+        "Examples:  paims report emulator.h5   |   paims report emulator.h5 --validation "
+        "held-out.csv --predict new.csv --out report.html"
+    ),
+)
+@command
+def report(
+    emulator: _Emulator,
+    out: Annotated[str, typer.Option("--out", "-o", help="HTML file; - prints.")] = "report.html",
+    validation: Annotated[
+        str | None, typer.Option(help="Table of runs that the emulator has not seen.")
+    ] = None,
+    new: Annotated[
+        str | None, typer.Option("--predict", help="Table of inputs to tabulate predictions at.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Write a report: one HTML file, to be opened in any browser and mailed to anyone."""
+    from paims.cli._emulators import inputs_of, open_emulator  # noqa: PLC0415 - slow to import
+
+    check_target(out, force)
+    if as_json and out == STANDARD:
+        raise CommandError("--json and --out - both want standard output; give --out a file.")
+    loaded, provenance = open_emulator(emulator)
+    held_out = None
+    if validation is not None:
+        table = read_table(validation)
+        held_out = (inputs_of(loaded, table), table.values([provenance.output])[:, 0])
+    points = None if new is None else inputs_of(loaded, read_table(new))
+
+    from paims.report import answers, render_report, study  # noqa: PLC0415 - slow to import
+
+    with collected_warnings():
+        numbers = study(loaded, held_out)
+        page = render_report(loaded, provenance, new_inputs=points, title=title, numbers=numbers)
+    write_text(out, page)
+    found = answers(numbers)
+    if as_json:
+        print_json(
+            {
+                "file": out,
+                "bytes": len(page.encode()),
+                "answers": {
+                    answer.key: {
+                        "question": answer.question,
+                        "short": answer.short,
+                        "text": answer.text,
+                        "tone": answer.tone,
+                    }
+                    for answer in found
+                },
+            }
+        )
+        return
+    if out != STANDARD:
+        for answer in found:
+            typer.echo(f"{answer.question} {answer.short}.")
+        say(f"Report written to {out}.")
+
+
+@app.command(
+    epilog=(
+        "Examples:  paims diagnose emulator.h5 held-out.csv   |   paims diagnose emulator.h5 "
+        "--json"
+    ),
+)
+@command
+def diagnose(
+    emulator: _Emulator,
+    runs: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUNS]", help="Table of runs it has not seen; without, leave-one-out."
+        ),
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Check an emulator against runs that it has not seen; exit code 3 if a check fails."""
+    from paims.cli._describe import (  # noqa: PLC0415 - slow to import
+        loo_as_dict,
+        print_checks,
+        validation_as_dict,
+    )
+    from paims.cli._emulators import inputs_of, open_emulator  # noqa: PLC0415
+    from paims.report import held_out_checks, left_out  # noqa: PLC0415
+
+    loaded, provenance = open_emulator(emulator)
+    if runs is None:
+        loo = left_out(loaded)
+        if loo is None:
+            raise CommandError("There are too few runs to leave one out; give held-out runs.")
+        title, checks = "Each run predicted from all others", loo_as_dict(loo)
+    else:
+        table = read_table(runs)
+        X, y = inputs_of(loaded, table), table.values([provenance.output])[:, 0]
+        with collected_warnings():
+            checks = validation_as_dict(held_out_checks(loaded, X, y))
+        title = f"{table.name} against the emulator"
+    if as_json:
+        print_json(checks)
+    else:
+        print_checks(title, checks)
+    if not checks["passed"]:
+        raise typer.Exit(ExitCode.CHECKS)
+
+
+@app.command(
+    epilog=(
+        "Examples:  paims sample emulator.h5 --out draws.csv   |   paims sample emulator.h5 -n "
+        "1000 | head   |   paims sample emulator.h5 --out draws.nc"
+    ),
+)
+@command
+def sample(
+    emulator: _Emulator,
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="File: .csv, .tsv or .nc (NetCDF); - prints.")
+    ] = STANDARD,
+    n_draws: Annotated[
+        int | None,
+        typer.Option("--draws", "-n", min=1, help="How many; by default the effective number."),
+    ] = None,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="All draws with their weights instead.")
+    ] = False,
+    seed: _Seed = 0,
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Write draws of the length-scales and the nugget, in your units."""
+    from paims.cli._emulators import open_emulator  # noqa: PLC0415 - slow to import
+    from paims.cli._predict import draws, write_netcdf  # noqa: PLC0415
+
+    check_target(out, force)
+    if weighted and n_draws is not None:
+        raise CommandError("--weighted gives all draws; leave out --draws.")
+    loaded, _ = open_emulator(emulator)
+    names, values = draws(loaded, n_draws, weighted, seed)
+    if out.lower().endswith(".nc"):
+        write_netcdf(Path(out), names, values)
+    elif not (as_json and out == STANDARD):
+        write_text(out, format_csv(names, values.tolist(), _delimiter(out)))
+    if as_json:
+        told: dict[str, Any] = {"n_draws": len(values), "columns": names}
+        if out == STANDARD:
+            told["draws"] = values
+        else:
+            told["file"] = out
+        print_json(told)
+    elif out != STANDARD:
+        say(f"{len(values)} draws written to {out}.")
+
+
+@app.command(epilog="Examples:  paims info emulator.h5   |   paims info runs.csv --json")
+@command
+def info(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="An emulator or a table.")],
+    as_json: _Json = False,
+) -> None:
+    """Say what is in a file: an emulator with its modes, or a table with its columns."""
+    from paims.cli._describe import (  # noqa: PLC0415 - slow to import
+        emulator_as_dict,
+        print_emulator,
+        print_table,
+        table_as_dict,
+    )
+    from paims.cli._emulators import open_emulator  # noqa: PLC0415
+
+    if Path(file).suffix.lower() in (".h5", ".hdf5"):
+        emulator, provenance = open_emulator(file)
+        if as_json:
+            print_json(emulator_as_dict(emulator, provenance))
+        else:
+            print_emulator(emulator, provenance)
+        return
+    about = table_as_dict(read_table(file))
+    if as_json:
+        print_json(about)
+    else:
+        print_table(about)

@@ -1,0 +1,96 @@
+"""``paims predict`` and ``paims sample``: tables out of an emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paims.cli._errors import CommandError
+from paims.cli._tables import Table
+
+if TYPE_CHECKING:
+    from paims.emulator import Emulator
+
+FloatArray = npt.NDArray[np.float64]
+
+_BLOCK = 512
+
+
+def predict_rows(
+    emulator: Emulator, X: FloatArray, level: float, smooth: bool, quiet: bool
+) -> FloatArray:
+    """Mean, std and interval at each row, ``(n, 4)``; shows a bar when there is much to do."""
+    out = np.empty((len(X), 4))
+    for rows in _blocks(len(X), quiet):
+        scaled = emulator.inputs_.apply(X[rows])
+        mixture = emulator.ensemble_.mixture(scaled, include_nugget=not smooth)
+        out[rows] = np.column_stack([mixture.mean, mixture.std, *mixture.interval(level)])
+    return out
+
+
+def _blocks(n: int, quiet: bool) -> Iterator[slice]:
+    blocks = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
+    if quiet or len(blocks) == 1:
+        yield from blocks
+        return
+    from rich.console import Console  # noqa: PLC0415 - slow to import
+    from rich.progress import track  # noqa: PLC0415
+
+    yield from track(blocks, "Predicting", console=Console(stderr=True), transient=True)
+
+
+def prediction_columns(output: str, level: float) -> list[str]:
+    """Names of the columns that a prediction adds."""
+    percent = f"{100 * level:g}"
+    return [
+        f"{output}_mean",
+        f"{output}_std",
+        f"{output}_lower_{percent}",
+        f"{output}_upper_{percent}",
+    ]
+
+
+def joined(
+    table: Table, columns: Sequence[str], values: FloatArray
+) -> tuple[list[str], list[Any]]:
+    """The table with new columns; raises if it has them already."""
+    taken = [name for name in columns if name in table.columns]
+    if taken:
+        raise CommandError(
+            f"{table.name} already has a column '{taken[0]}'; rename it, as predictions go there."
+        )
+    rows = [[*row, *new] for row, new in zip(table.rows, values.tolist(), strict=True)]
+    return [*table.columns, *columns], rows
+
+
+def draws(
+    emulator: Emulator, n_draws: int | None, weighted: bool, seed: int
+) -> tuple[list[str], FloatArray]:
+    """Draws of the length-scales and the nugget: equally weighted, or all with their weights."""
+    table, weights = emulator.draws_, np.asarray(emulator.weights_)
+    names = list(table.dtype.names or ())
+    values = np.column_stack([table[name] for name in names])
+    if weighted:
+        return [*names, "weight"], np.column_stack([values, weights])
+    size = max(1, int(emulator.result_.effective_size)) if n_draws is None else n_draws
+    rng = np.random.default_rng(seed)
+    # Systematic resampling: each draw appears as often as its weight says, up to rounding.
+    places = (rng.random() + np.arange(size)) / size
+    index = np.searchsorted(np.cumsum(weights) / weights.sum(), places)
+    return names, values[rng.permutation(np.minimum(index, len(weights) - 1))]
+
+
+def write_netcdf(path: Path, names: Sequence[str], values: FloatArray) -> None:
+    """Draws as ArviZ's InferenceData, in NetCDF."""
+    try:
+        import arviz  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError:
+        raise CommandError(
+            "NetCDF needs ArviZ: pip install 'paims[arviz]', or write CSV (--out draws.csv)."
+        ) from None
+    posterior = {name: values[:, i][None] for i, name in enumerate(names)}
+    arviz.from_dict(posterior=posterior, attrs={"inference_library": "paims"}).to_netcdf(str(path))

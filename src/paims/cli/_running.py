@@ -1,0 +1,112 @@
+"""What surrounds every command: errors, warnings, interruption, and what is said where.
+
+Standard output carries results only; messages, warnings and progress go to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FrameType
+from typing import Any, ParamSpec
+
+import typer
+
+from paims.cli._errors import CommandError, ExitCode, Interrupted
+
+P = ParamSpec("P")
+
+
+def say(text: str) -> None:
+    """Write a line of information to standard error."""
+    typer.echo(text, err=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Write a result for machines to standard output; NaN and infinities become null."""
+    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and value - value != 0.0:
+        return None
+    return value
+
+
+def command(function: Callable[P, None]) -> Callable[P, None]:
+    """Turn errors into one line on standard error and an exit code."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except CommandError as error:
+            _fail(str(error))
+            raise typer.Exit(ExitCode.ERROR) from None
+        except Interrupted as stop:
+            typer.echo(f"\npaims: interrupted. {stop}", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except KeyboardInterrupt:
+            typer.echo("\npaims: interrupted. Nothing was written.", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read our output has stopped reading; that is theirs to decide.
+            sys.stderr.close()
+            raise typer.Exit(ExitCode.OK) from None
+
+    return run
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"{typer.style('paims:', fg='red', bold=True)} {message}", err=True)
+
+
+@contextmanager
+def collected_warnings(shown: bool = True) -> Iterator[list[str]]:
+    """Collect warnings as texts, and say each once when the work is done."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield texts
+    for item in caught:
+        if issubclass(item.category, UserWarning | RuntimeWarning):
+            text = str(item.message)
+            if text not in texts:
+                texts.append(text)
+                if shown:
+                    say(f"{typer.style('warning:', fg='yellow')} {text}")
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Notice Ctrl-C even where the work below turns it into an early end.
+
+    Yields a function that tells whether it was pressed.
+    """
+    pressed = False
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

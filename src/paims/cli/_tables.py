@@ -1,0 +1,208 @@
+"""Tables in and out: CSV, TSV, Parquet; every error names file, row and column.
+
+Rows are counted as an editor or a spreadsheet shows them: the header is row 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paims.cli._errors import CommandError
+
+FloatArray = npt.NDArray[np.float64]
+
+STANDARD = "-"
+_PARQUET = (".parquet", ".pq")
+_TABBED = (".tsv", ".tab")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts, or of what Parquet holds.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, for messages.
+    columns : tuple of str
+    rows : list of sequences
+        One entry for each column.
+    numbers : list of int
+        Number of each row in the file.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: list[Sequence[Any]]
+    numbers: list[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def check_columns(self, wanted: Iterable[str]) -> None:
+        """Raise unless all these columns are there."""
+        missing = [name for name in wanted if name not in self.columns]
+        if missing:
+            listed = ", ".join(repr(name) for name in missing)
+            raise CommandError(
+                f"{self.name} has no column {listed}; its columns are {', '.join(self.columns)}."
+            )
+
+    def values(self, names: Sequence[str], advice: str = "") -> FloatArray:
+        """Numbers of some columns, ``(n_rows, n_names)``."""
+        self.check_columns(names)
+        where = [self.columns.index(name) for name in names]
+        out = np.empty((len(self.rows), len(names)))
+        for i, row in enumerate(self.rows):
+            for j, column in enumerate(where):
+                try:
+                    out[i, j] = _number(row[column])
+                except ValueError as error:
+                    raise CommandError(
+                        f"{self.name}, row {self.numbers[i]}, column '{names[j]}': {error}."
+                        + (f" {advice}" if advice else "")
+                    ) from None
+        return out
+
+
+def _number(cell: Any) -> float:
+    """A finite number; the error completes '<file>, row, column: ...'."""
+    text = cell.strip() if isinstance(cell, str) else cell
+    if text is None or text == "":
+        raise ValueError("the cell is empty")
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = None
+    if value is None or (isinstance(text, str) and "_" in text):
+        hint = ""
+        if isinstance(text, str) and text.count(",") == 1:
+            hint = "; write decimals with a point"
+        raise ValueError(f"{text!r} is not a number{hint}")
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
+
+
+def read_table(source: str) -> Table:
+    """Read a table from a file or, for ``-``, from standard input."""
+    if source == STANDARD:
+        return _from_text("standard input", sys.stdin.read(), None)
+    path = Path(source)
+    if path.is_dir():
+        raise CommandError(f"{source} is a folder; give a table of runs (CSV, TSV or Parquet).")
+    if not path.exists():
+        raise CommandError(f"There is no file {source}.")
+    suffix = path.suffix.lower()
+    if suffix in _PARQUET:
+        return _from_parquet(path)
+    if suffix in (".xls", ".xlsx", ".ods"):
+        raise CommandError(f"{path.name} is a spreadsheet; save it as CSV first.")
+    if suffix in (".h5", ".hdf5"):
+        raise CommandError(f"{path.name} is not a table: an HDF5 file (an emulator?).")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{path.name} is not text in UTF-8 (byte {error.start}); save it as CSV in UTF-8."
+        ) from None
+    except OSError as error:
+        raise CommandError(f"{path.name} cannot be read: {error.strerror}.") from None
+    return _from_text(path.name, text, "\t" if suffix in _TABBED else None)
+
+
+def _from_text(name: str, text: str, delimiter: str | None) -> Table:
+    if not text.strip():
+        raise CommandError(f"{name} is empty; a table has a header row and rows of numbers.")
+    if delimiter is None:
+        delimiter = _delimiter(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    header: tuple[str, ...] | None = None
+    rows: list[Sequence[Any]] = []
+    numbers: list[int] = []
+    before = 0
+    try:
+        for row in reader:
+            number, before = before + 1, reader.line_num
+            if not any(cell.strip() for cell in row):
+                continue
+            if header is None:
+                header = _header(name, row)
+                continue
+            if len(row) != len(header):
+                raise CommandError(
+                    f"{name}, row {number}: {len(row)} values, but the header has "
+                    f"{len(header)} columns."
+                )
+            rows.append(row)
+            numbers.append(number)
+    except csv.Error as error:
+        raise CommandError(f"{name}, row {before + 1}: {error}.") from None
+    if header is None or not rows:
+        raise CommandError(f"{name} has a header but no rows.")
+    return Table(name, header, rows, numbers)
+
+
+def _delimiter(text: str) -> str:
+    """What separates the columns of the header: comma, else semicolon or tab."""
+    header = text.lstrip().splitlines()[0]
+    if "," in header:
+        return ","
+    return max(";\t", key=header.count) if any(c in header for c in ";\t") else ","
+
+
+def _header(name: str, row: Sequence[str]) -> tuple[str, ...]:
+    header = tuple(cell.strip() for cell in row)
+    for place, cell in enumerate(header, 1):
+        if not cell:
+            raise CommandError(f"{name}, row 1: column {place} has no name.")
+        if header.count(cell) > 1:
+            raise CommandError(f"{name}, row 1: two columns are called '{cell}'.")
+    try:
+        for cell in header:
+            float(cell)
+    except ValueError:
+        return header
+    raise CommandError(
+        f"{name}, row 1: {', '.join(header[:4])} are numbers; the first row has to name the "
+        "columns."
+    )
+
+
+def _from_parquet(path: Path) -> Table:
+    import pandas as pd  # noqa: PLC0415 - an extra, and slow to import
+
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise CommandError(
+            f"{path.name}: reading Parquet needs pyarrow; pip install pyarrow, or save the table "
+            "as CSV."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path.name} cannot be read as Parquet: {error}.") from None
+    if frame.empty:
+        raise CommandError(f"{path.name} has no rows.")
+    rows: list[Sequence[Any]] = [list(row) for row in frame.itertuples(index=False)]
+    columns = tuple(str(name) for name in frame.columns)
+    return Table(path.name, columns, rows, list(range(2, len(rows) + 2)))
+
+
+def format_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
+    """A table as text; floats with all the digits that they need, no more."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in row])
+    return buffer.getvalue()

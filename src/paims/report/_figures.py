@@ -1,0 +1,324 @@
+"""The report's figures: drawn by :mod:`paims.plots`, written as SVG that follows the page's theme.
+
+Colours of the drawings become the page's CSS variables, so that one figure serves light, dark and
+paper; texts stay texts, in the page's font.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paims import plots
+from paims.plots import _style
+from paims.report._study import Study, prediction_at
+from paims.sampling import Mode, SampleResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+# Colours of the plots to variables of the page.
+_VARIABLES = {
+    _style.BLUE: "blue",
+    _style.ORANGE: "orange",
+    _style.VERMILLION: "vermillion",
+    _style.INK: "ink",
+    _style.GREY: "grey",
+    _style.BAND: "band",
+    "#000000": "ink",
+    "#ffffff": "paper",
+}
+_MAX_PAIRS = 6
+_N_SLICE = 61
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page: its SVG, what it shows in words, and its caption."""
+
+    svg: str
+    alt: str
+    caption: str
+
+
+def all_figures(study: Study, output: str) -> dict[str, Figure]:
+    """Draw every figure that the study has numbers for."""
+    makers: dict[str, Callable[[Study, str], Figure | None]] = {
+        "runs": _runs,
+        "pairs": _pairs,
+        "annealing": _annealing,
+        "loo": _loo,
+        "loo_coverage": _loo_coverage,
+        "pareto": _pareto,
+        "validation": _validation,
+        "validation_coverage": _validation_coverage,
+        "sobol": _sobol,
+        "effects": _effects,
+        "slices": _slices,
+    }
+    drawn = {name: make(study, output) for name, make in makers.items()}
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def _canvas(width: float, height: float) -> Canvas:
+    """An empty figure that belongs to no window system."""
+    from matplotlib.figure import Figure as MatplotlibFigure  # noqa: PLC0415 - slow to import
+
+    return MatplotlibFigure(figsize=(width, height), layout="constrained")
+
+
+def _svg(canvas: Canvas, name: str, alt: str) -> str:
+    from matplotlib import rc_context  # noqa: PLC0415 - slow to import
+
+    buffer = io.StringIO()
+    # The salt makes ids differ between the figures of a page, and not between two runs.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        metadata: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        canvas.savefig(buffer, format="svg", transparent=True, dpi=150, metadata=metadata)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        text = re.sub(re.escape(colour), f"var(--{variable})", text, flags=re.IGNORECASE)
+    text = re.sub(r'font: (\d[\d.]*)px [^;"]*', r"font-size: \1px", text)
+    text = re.sub(r'(<text[^>]*style=")', r"\1fill: var(--ink); ", text)
+    text = re.sub(
+        r'\bid="(figure|patch|axes|line2d|text|matplotlib\.axis|xtick|ytick)[^"]*"', "", text
+    )
+    label = alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _figure(canvas: Canvas, name: str, alt: str, caption: str) -> Figure:
+    return Figure(_svg(canvas, name, alt), alt, caption)
+
+
+def _grid(p: int, each: tuple[float, float] = (2.5, 2.1)) -> tuple[Canvas, Any]:
+    """A figure with p axes, side by side on one vertical scale."""
+    n_columns = min(p, 3 if p in (3, 5, 6, 9) else 4)
+    n_rows = -(-p // n_columns)
+    canvas = _canvas(each[0] * n_columns + 0.5, each[1] * n_rows)
+    canvas.set_layout_engine("constrained", w_pad=0.1)
+    grid = canvas.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
+    for spare in grid[p:]:
+        spare.set_visible(False)
+    return canvas, grid[:p]
+
+
+def _runs(study: Study, output: str) -> Figure:
+    active = np.flatnonzero(study.emulator.inputs_.active)
+    canvas, axes = _grid(len(active))
+    for place, (ax, i) in enumerate(zip(axes, active, strict=True)):
+        _style.quiet(ax)
+        ax.plot(study.X[:, i], study.y, "o", color=_style.BLUE, markersize=3.5)
+        ax.set_xlabel(study.names[i])
+        ax.locator_params(axis="x", nbins=4)
+        if place == 0:
+            ax.set_ylabel(output)
+    alt = f"Scatter plots of {output} against each of {len(active)} inputs, {len(study.y)} runs."
+    return _figure(canvas, "runs", alt, f"The {len(study.y)} runs: {output} against each input.")
+
+
+def _pairs(study: Study, output: str) -> Figure:
+    emulator = study.emulator
+    names = emulator.map_.input_names
+    table = emulator.draws_
+    estimated = emulator.posterior_.nugget.n_params == 1
+    columns = [np.log10(table[f"length_scale_{name}"]) for name in names]
+    labels = [f"length {name}" for name in names]
+    places = [np.log10(mode.length_scales) for mode in emulator.modes_]
+    order = list(range(len(names)))
+    if study.screening is not None:
+        order = sorted(order, key=lambda i: -study.screening.sobol.total[i])  # type: ignore[union-attr]
+    shown = sorted(order[: _MAX_PAIRS - estimated])
+    draws = [columns[i] for i in shown]
+    location = [[place[i] for i in shown] for place in places]
+    labels = [labels[i] for i in shown]
+    if estimated:
+        draws.append(np.log10(table["nugget"]))
+        labels.append("nugget")
+        for place, mode in zip(location, emulator.modes_, strict=True):
+            place.append(np.log10(mode.nugget))
+    result: SampleResult = replace(
+        emulator.result_,
+        draws=np.column_stack(draws),
+        names=tuple(f"log10 {label}" for label in labels),
+        posterior=None,
+    )
+    modes = [
+        Mode(np.array(place), mode.log_density, mode.mass, mode.mass_error,
+             np.array(place), np.zeros(len(place)))
+        for place, mode in zip(location, emulator.modes_, strict=True)
+    ]  # fmt: skip
+    d = len(labels)
+    size = (2.1 if d < 4 else 1.6) * d + 0.4
+    canvas = _canvas(size, size)
+    axes = canvas.subplots(d, d, squeeze=False)
+    plots.pairs(result, modes, axes)
+    where = "; ".join(
+        f"mode {chr(65 + i)}, mass {mode.mass:.2f}: "
+        + ", ".join(f"{label} {10**v:.3g}" for label, v in zip(labels, place, strict=True))
+        for i, (mode, place) in enumerate(zip(modes, location, strict=True))
+        if i < 4
+    )
+    left = len(names) - len(shown)
+    caption = (
+        "Draws of the length-scales (in the inputs' units) and the nugget, on logarithmic scales; "
+        "each point is one possible setting, letters mark the modes."
+    )
+    if left:
+        caption += f" The {left} inputs that matter least are not shown."
+    alt = f"Pair plot of the draws of {', '.join(labels)}, with {len(modes)} mode(s). {where}."
+    return _figure(canvas, "pairs", alt, caption)
+
+
+def _annealing(study: Study, output: str) -> Figure | None:
+    levels = study.emulator.result_.levels
+    if not len(levels):
+        return None
+    canvas = _canvas(5.6, 5.0)
+    plots.annealing(levels, canvas.subplots(3, 1, sharex=True))
+    alt = (
+        f"Annealing in {len(levels)} levels: the temperature falls from "
+        f"{levels['temperature'][0]:.3g} to {levels['temperature'][-1]:.3g}; the effective size "
+        f"ends at {levels['effective_size'][-1]:.0f}."
+    )
+    caption = (
+        "How the sampler went: from a wide reference distribution (high temperature) to the "
+        "posterior (temperature 1). Acceptance that falls to zero would be a bad sign."
+    )
+    return _figure(canvas, "annealing", alt, caption)
+
+
+def _loo(study: Study, output: str) -> Figure | None:
+    if study.loo is None:
+        return None
+    canvas = _canvas(4.6, 3.4)
+    plots.residuals(study.loo.residuals, canvas.subplots())
+    residuals = study.loo.residuals
+    alt = (
+        f"Leave-one-out residuals against the predicted mean: {residuals.n_outside} of "
+        f"{len(residuals.scores)} lie outside the 95 % band; the largest is "
+        f"{np.abs(residuals.scores).max():.2f}."
+    )
+    caption = (
+        "Each run predicted from all others. About 5 % should lie outside the band, without "
+        "a pattern."
+    )
+    return _figure(canvas, "loo", alt, caption)
+
+
+def _loo_coverage(study: Study, output: str) -> Figure | None:
+    if study.loo is None:
+        return None
+    return _coverage(study.loo.coverage, "loo-coverage", "left-out runs")
+
+
+def _coverage(coverage: Any, name: str, what: str) -> Figure:
+    canvas = _canvas(3.6, 3.4)
+    plots.coverage(coverage, canvas.subplots())
+    near = int(np.argmin(np.abs(coverage.nominal - 0.5)))
+    alt = (
+        f"Share of {what} inside intervals against the intervals' level: "
+        f"{coverage.empirical[near]:.0%} inside the 50 % intervals, "
+        f"{coverage.empirical[int(np.argmin(np.abs(coverage.nominal - 0.95)))]:.0%} inside the "
+        "95 % intervals."
+    )
+    caption = (
+        "Do intervals hold as many outputs as they promise? On the line: yes. Below: they are too "
+        "narrow. The band is what chance allows."
+    )
+    return _figure(canvas, name, alt, caption)
+
+
+def _pareto(study: Study, output: str) -> Figure | None:
+    if study.loo is None:
+        return None
+    canvas = _canvas(4.6, 3.0)
+    plots.pareto_k(study.loo, canvas.subplots())
+    count = len(study.loo.unreliable)
+    alt = f"Pareto k-hat of each run: {count} of {len(study.y)} above 0.7."
+    caption = (
+        "How far leaving a run out would change the length-scales themselves. Above 0.7 the "
+        "leave-one-out result of that run is itself not reliable."
+    )
+    return _figure(canvas, "pareto", alt, caption)
+
+
+def _validation(study: Study, output: str) -> Figure | None:
+    if study.validation is None:
+        return None
+    canvas = _canvas(4.6, 3.4)
+    residuals = study.validation.residuals
+    plots.residuals(residuals, canvas.subplots())
+    alt = (
+        f"Residuals of held-out runs against the predicted mean: {residuals.n_outside} of "
+        f"{len(residuals.scores)} lie outside the 95 % band."
+    )
+    return _figure(canvas, "validation", alt, "Runs that the emulator has never seen.")
+
+
+def _validation_coverage(study: Study, output: str) -> Figure | None:
+    if study.validation is None:
+        return None
+    return _coverage(study.validation.coverage, "validation-coverage", "held-out runs")
+
+
+def _sobol(study: Study, output: str) -> Figure | None:
+    if study.screening is None:
+        return None
+    sobol = study.screening.sobol
+    canvas = _canvas(5.4, 0.9 + 0.45 * len(sobol.names))
+    plots.sobol(sobol, canvas.subplots())
+    shares = ", ".join(
+        f"{name} {first:.2f} alone, {total:.2f} in total"
+        for name, first, total in zip(sobol.names, sobol.first, sobol.total, strict=True)
+    )
+    caption = "Sobol' indices: how much of the output's variance comes from each input."
+    return _figure(canvas, "sobol", f"Sobol' indices: {shares}.", caption)
+
+
+def _effects(study: Study, output: str) -> Figure | None:
+    if study.effects is None:
+        return None
+    effects = study.effects
+    canvas, axes = _grid(len(effects.names))
+    plots.main_effects(effects, axes)
+    axes[0].set_ylabel(f"average {output}")
+    swings = ", ".join(
+        f"{name} {swing:.3g}" for name, swing in zip(effects.names, effects.swing, strict=True)
+    )
+    caption = (
+        "Main effects: the output along one input, averaged over all others, with its 90 % range "
+        "over the draws."
+    )
+    return _figure(canvas, "effects", f"Main effects; change over the range: {swings}.", caption)
+
+
+def _slices(study: Study, output: str) -> Figure:
+    """Slices through the centre of the box; the page's script puts live ones in their place."""
+    inputs = study.emulator.inputs_
+    p = int(inputs.active.sum())
+    canvas, axes = _grid(p)
+    for i, ax in enumerate(axes):
+        _style.quiet(ax)
+        scaled = np.full((_N_SLICE, p), 0.5)
+        scaled[:, i] = np.linspace(0.0, 1.0, _N_SLICE)
+        X = inputs.undo(scaled)
+        mixture = prediction_at(study.emulator, X)
+        x = X[:, inputs.active][:, i]
+        for level, alpha in ((0.95, 0.2), (0.5, 0.4)):
+            ax.fill_between(x, *mixture.interval(level), color=_style.BLUE, alpha=alpha, lw=0)
+        ax.plot(x, mixture.mean, color=_style.BLUE)
+        ax.set_xlabel(study.emulator.map_.input_names[i])
+        ax.locator_params(axis="x", nbins=4)
+        if i == 0:
+            ax.set_ylabel(output)
+    alt = f"Predicted {output} along each input through the middle of the range, with bands."
+    caption = "Slices through the middle of the range: mean, 50 % and 95 % bands."
+    return _figure(canvas, "slices", alt, caption)

@@ -1,0 +1,188 @@
+"""The page itself: numbers, figures and words put into the template."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from paims.emulator import Emulator
+from paims.report._figures import all_figures
+from paims.report._mixture import page_mixture
+from paims.report._provenance import Provenance
+from paims.report._study import Study, prediction_at, study
+from paims.report._verdict import answers
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_ROWS = 200
+_N_DEFAULT = 8
+
+CITATION = """\
+Garbuno-Inigo, A., DiazDelaO, F. A., Zuev, K. M. (2016). Gaussian process hyper-parameter \
+estimation using Parallel Asymptotically Independent Markov Sampling. Computational Statistics & \
+Data Analysis 103, 367-383. https://doi.org/10.1016/j.csda.2016.06.019
+
+The paims developers. paims: Gaussian-process emulators by Parallel Asymptotically Independent \
+Markov Sampling. Version {version}."""
+
+
+def render_report(
+    emulator: Emulator,
+    provenance: Provenance | None = None,
+    *,
+    held_out: tuple[Any, Any] | None = None,
+    new_inputs: Any = None,
+    title: str | None = None,
+    numbers: Study | None = None,
+) -> str:
+    """Write the report on an emulator as one HTML page.
+
+    Parameters
+    ----------
+    emulator : Emulator
+    provenance : Provenance, optional
+        Where the emulator comes from.
+    held_out : tuple of (k, n_features) and (k,) array_like, optional
+        Runs that the emulator has not seen.
+    new_inputs : (k, n_features) array_like, optional
+        Inputs to tabulate predictions at; some points of the box of the runs by default.
+    title : str, optional
+    numbers : Study, optional
+        Of the same emulator and held-out runs, if it is known already.
+
+    Returns
+    -------
+    str
+    """
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
+
+    provenance = Provenance() if provenance is None else provenance
+    numbers = study(emulator, held_out) if numbers is None else numbers
+    live = page_mixture(emulator)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["g"] = number
+    template = environment.from_string(_asset("report.html.jinja"))
+    return template.render(
+        title=title or f"Emulator of {provenance.output}",
+        output=provenance.output,
+        css=_asset("report.css"),
+        scripts=_asset("mixture.js") + "\n" + _asset("page.js"),
+        mixture=None if live is None else _json(live[1]),
+        compression=None if live is None else live[0].compression_,
+        study=numbers,
+        answers=answers(numbers),
+        figures=all_figures(numbers, provenance.output),
+        columns=_columns(numbers, provenance.output),
+        predictions=_predictions(numbers, new_inputs),
+        settings=settings(emulator, provenance),
+        versions=provenance.versions,
+        warnings=_warnings(emulator, provenance),
+        citation=CITATION.format(version=provenance.versions.get("paims", "unknown")),
+    )
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number as people write it."""
+    value = float(value)
+    if value != 0.0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
+        return f"{value:.{digits - 1}g}"
+    return f"{value:.{digits}g}"
+
+
+def _asset(name: str) -> str:
+    return (files("paims.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the script element that it stands in."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _columns(numbers: Study, output: str) -> list[dict[str, Any]]:
+    """One row for each column of the runs."""
+    active = numbers.emulator.inputs_.active
+    rows = [
+        _column(name, "input" if varies else "input, left out: one value only", values)
+        for name, varies, values in zip(numbers.names, active, numbers.X.T, strict=True)
+    ]
+    return [*rows, _column(output, "output", numbers.y)]
+
+
+def _column(name: str, role: str, values: FloatArray) -> dict[str, Any]:
+    return {
+        "name": name,
+        "role": role,
+        "least": values.min(),
+        "median": np.median(values),
+        "largest": values.max(),
+        "std": values.std(),
+    }
+
+
+def _predictions(numbers: Study, new_inputs: Any) -> dict[str, Any]:
+    """Table of predictions: at the new inputs, or at a few points of the box."""
+    inputs = numbers.emulator.inputs_
+    given = new_inputs is not None
+    if given:
+        X = np.asarray(new_inputs, dtype=np.float64)
+    else:
+        from scipy.stats import qmc  # noqa: PLC0415 - slow to import
+
+        # The first point of the set is a corner.
+        engine = qmc.Sobol(int(inputs.active.sum()), scramble=False).fast_forward(1)
+        box = engine.random(_N_DEFAULT)
+        X = inputs.undo(box)
+    shown = X[:MAX_ROWS]
+    mixture = prediction_at(numbers.emulator, shown)
+    scaled = inputs.apply(shown)
+    outside = np.any((scaled < 0.0) | (scaled > 1.0), axis=1)
+    table = np.column_stack(
+        [mixture.mean, mixture.std, *mixture.interval(0.5), *mixture.interval(0.95)]
+    )
+    return {
+        "given": given,
+        "n": len(X),
+        "rows": list(zip(shown.tolist(), table.tolist(), list(map(bool, outside)), strict=True)),
+        "outside": int(outside.sum()),
+    }
+
+
+def settings(emulator: Emulator, provenance: Provenance) -> list[tuple[str, str]]:
+    """How the emulator was made, as names and values."""
+    result = emulator.result_
+    rows = [
+        ("Runs", f"{len(emulator.posterior_.y)}"),
+        ("Kernel", str(emulator.posterior_.kernel.name).replace("_", " ")),
+        ("Trend", str(emulator.mean)),
+        ("Prior", str(emulator.prior)),
+        ("Nugget", f"{emulator.nugget} (prior {emulator.nugget_prior})"),
+        ("Goal", str(emulator.goal)),
+        ("Prediction", str(emulator.predictive).replace("_", " ")),
+        ("Sampler", f"{emulator.scheme} scheme"),
+        ("Seed", "not fixed" if emulator.random_state is None else str(emulator.random_state)),
+        ("Evaluations of the posterior", f"{result.n_evaluations:,}"),
+        ("Annealing levels", str(len(result.levels))),
+        ("Draws", f"{len(result.draws):,}, effectively {result.effective_size:,.0f}"),
+        ("Sampler's end", str(result.status)),
+        ("Pareto k-hat of the draws", number(result.pareto_k, 3)),
+        (
+            "Log evidence",
+            f"{emulator.log_evidence_:.3f} ± {emulator.log_evidence_error_:.3f}",
+        ),
+        ("Mixture", f"{len(emulator.ensemble_.weights)} components"),
+    ]
+    if provenance.seconds is not None:
+        rows.append(("Time of the fit", f"{provenance.seconds:.1f} s"))
+    if provenance.source:
+        rows.insert(0, ("File of the runs", provenance.source))
+    return rows
+
+
+def _warnings(emulator: Emulator, provenance: Provenance) -> list[str]:
+    return list(dict.fromkeys([*provenance.warnings, *emulator.result_.warnings]))
