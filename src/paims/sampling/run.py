@@ -96,12 +96,14 @@ def sample(
         Where the annealing starts: a normalised distribution that covers the density, such as
         :class:`Uniform`, :class:`SoftUniform`, :class:`Normal`, :class:`Product`, or any object
         with ``sample(n, rng)`` and ``log_density(x)``. The density is taken as zero outside its
-        support.
+        support. Its tails must be at least as heavy as the density's: what it hardly ever draws
+        is hardly ever found.
     n_samples : int, optional
         Points at each level; by default max(2000, 300 n_params).
     goal : {"posterior", "optimum"}
         Stop at temperature 1, or go on towards 0 until the standard deviation of the log density
-        is a tenth of what it was at level 0: nearly optimal points.
+        is a tenth of what it was at temperature 1 (with the paper's scheme: at level 0): nearly
+        optimal points.
     scheme : {"default", "paper"} or Scheme
         The paper's own choices, or those that measurement favours.
     log_likelihood, prior : callable and Reference
@@ -166,7 +168,7 @@ def sample(
                 if len(infos) >= max_levels:
                     break
             else:
-                status = Status("converged", _reached(goal))
+                status = Status("converged", _reached(goal, chosen))
         except StopSampling as stop:
             status = Status("stopped", str(stop))
         except KeyboardInterrupt:
@@ -200,7 +202,8 @@ def _levels(
     if goal == "posterior":
         yield from _rounds(state, target, scheme, recycler)
         return
-    while info.sd_log_density > _OPTIMUM * state.initial_sd:
+    wanted = _OPTIMUM * (info.sd_log_density if scheme.past_one else state.initial_sd)
+    while info.sd_log_density > wanted:
         state, info = next_level(state, target, scheme, cool=True)
         yield Level(state, info)
 
@@ -218,10 +221,11 @@ def _rounds(state: State, target: Target, scheme: Scheme, recycler: Recycler) ->
         yield Level(state, info)
 
 
-def _reached(goal: str) -> str:
+def _reached(goal: str, scheme: Scheme) -> str:
     if goal == "posterior":
         return "temperature 1 reached"
-    return f"the log density varies less than {_OPTIMUM:g} times as much as at level 0"
+    start = "temperature 1" if scheme.past_one else "level 0"
+    return f"the log density varies less than {_OPTIMUM:g} times as much as at {start}"
 
 
 def _n_params(target: Target) -> int:

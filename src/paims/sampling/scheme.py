@@ -37,6 +37,10 @@ class Scheme:
         to the number of points.
     max_rounds : int
         Most rounds at temperature 1 after the first.
+    past_one : bool
+        Whether goal="optimum" compares the spread of the log density with that at temperature 1.
+        The paper compares with level 0, where it may be so large that temperature 1 already
+        counts as cold.
     effective_share : float
         gamma of the temperature rule.
     max_markers : int
@@ -54,6 +58,7 @@ class Scheme:
     forgotten: float
     wanted_share: float = 0.0
     max_rounds: int = 0
+    past_one: bool = True
     effective_share: float = 0.5
     max_markers: int = 1000
     n_judges: int = 100
@@ -117,6 +122,7 @@ def paper_scheme(n_jobs: int | None = None) -> Scheme:
         recycle=False,
         max_sweeps=1,
         forgotten=np.inf,
+        past_one=False,
         max_markers=10**9,
         n_jobs=n_jobs,
     )
