@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from paims.gp import BetaNugget, EstimatedNugget, Posterior
 from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
-from paims.sampling.modes import polish
+from paims.sampling.modes import climb
 
 __all__ = [
     "HyperparameterDensity",
@@ -35,8 +35,6 @@ _LENGTH = (-3.0, 5.0, 0.5)
 _LENGTH_PAPER = 3.5
 # Of z, the logit of the nugget: from 1e-10.4 to 0.88, with tails.
 _Z = (-24.0, 2.0, 1.0)
-# Tops this close in log density are one.
-_SAME_TOP = 1e-3
 
 
 class PaperReference:
@@ -217,10 +215,7 @@ def find_best(result: SampleResult, modes: Sequence[Mode], n_starts: int = 4) ->
     location, height = result.best
     if height > starts[0].log_density:
         # The draws of goal="optimum" are higher than those of the posterior.
-        starts[0] = replace(starts[0], location=location, log_density=height)
-    tops = [polish(mode, result.density_fn) for mode in starts]
-    top = max(tops, key=lambda mode: mode.log_density)
-    # Small peaks of the sample may lead to the same top; its mass is that of the largest.
-    same = [mode for mode in tops if mode.log_density > top.log_density - _SAME_TOP]
-    owner = max(same, key=lambda mode: mode.mass)
-    return replace(top, mass=owner.mass, mass_error=owner.mass_error)
+        off = [np.abs(location - m.mean) / np.where(m.sd > 0.0, m.sd, 1.0) for m in starts]
+        nearest = int(np.argmin([distance.max() for distance in off]))
+        starts[nearest] = replace(starts[nearest], location=location, log_density=height)
+    return max(climb(starts, result.density_fn), key=lambda mode: mode.log_density)

@@ -92,8 +92,8 @@ def check_repeats(X: FloatArray, y: FloatArray, nugget: float) -> None:
         return
     mean = np.bincount(inverse, weights=y) / count
     scatter = float(np.sum((y - mean[inverse]) ** 2) / (len(y) - len(count)))
-    group = np.flatnonzero(count > 1)[0]
-    first, second = np.flatnonzero(inverse == group)[:2]
+    repeated = np.flatnonzero(count[inverse] > 1)[0]
+    first, second = np.flatnonzero(inverse == inverse[repeated])[:2]
     if nugget == 0.0:
         raise ValueError(
             f"X has repeated rows, such as {first} and {second}: with nugget=0 the correlation "

@@ -1,0 +1,221 @@
+"""Saved emulators: the same to the bit, and clear errors for other files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import paims
+from paims import gp
+from paims.emulator import EmulatorFileError, storage
+from paims.emulator._encoding import decode, encode
+from paims.sampling import default_scheme
+
+NEW = np.random.default_rng(9).random((30, 2)) * [1.5, 30.0]
+
+
+def assert_same(a: paims.Emulator, b: paims.Emulator) -> None:
+    for one, two in zip(
+        a.predict(NEW, return_std=True), b.predict(NEW, return_std=True), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+    one, two = a.predict_distribution(NEW), b.predict_distribution(NEW)
+    np.testing.assert_array_equal(one.quantile([0.1, 0.9]), two.quantile([0.1, 0.9]))
+    np.testing.assert_array_equal(one.cov(), two.cov())
+    np.testing.assert_array_equal(a.sample_y(NEW, 3), b.sample_y(NEW, 3))
+    assert repr(a.modes_) == repr(b.modes_)
+    assert repr(a.map_) == repr(b.map_)
+    assert encode("", list(a.get_params().values())) == encode("", list(b.get_params().values()))
+    assert a.log_evidence_ == b.log_evidence_
+    assert a.compression_ == b.compression_
+    for name in ("draws_", "weights_", "beta_", "sigma2_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert str(a.result_) == str(b.result_)
+    assert a.result_.levels.dtype == b.result_.levels.dtype
+    assert a.result_.levels.tobytes() == b.result_.levels.tobytes()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"goal": "map", "nugget": 1e-3, "predictive": "gaussian"},
+        {"goal": "optimum", "scheme": "paper", "nugget_prior": gp.BetaNugget(0.4, 0.6)},
+        {"kernel": gp.PowerExponential(1.7), "prior": gp.JointlyRobust(0.5), "mean": "quadratic"},
+        {"prior": [stats.gamma(2.0, scale=0.5), stats.lognorm(1.0)], "mean": gp.Constant()},
+        {"nugget": gp.EstimatedNugget("beta", 1e-9), "prior": gp.LogNormal([0.0, 1.0], 2.0)},
+        {"scheme": default_scheme(), "n_jobs": 1, "prior": "flat"},
+    ],
+    ids=["defaults", "map", "optimum", "objects", "scipy", "nugget", "scheme"],
+)
+def test_loaded_emulator_is_the_same_to_the_bit(
+    runs: tuple[np.ndarray, np.ndarray], tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    emulator = paims.Emulator(n_samples=300, random_state=1, **settings).fit(*runs)
+    emulator.save(tmp_path / "emulator.h5")
+    loaded = paims.load_emulator(tmp_path / "emulator.h5")
+    assert_same(emulator, loaded)
+    lengths = emulator.map_.length_scales[None]
+    nugget = None if emulator.goal == "map" else 0.1
+    np.testing.assert_array_equal(
+        emulator.log_posterior(lengths, nugget), loaded.log_posterior(lengths, nugget)
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["emulator.h5"]
+
+
+def test_loaded_emulator_knows_its_columns(
+    runs: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    X = pd.DataFrame({"höhe": runs[0][:, 0], "constant": 1.0, "speed": runs[0][:, 1]})
+    with pytest.warns(UserWarning, match="constant of X take one value"):
+        emulator = paims.Emulator(n_samples=300, random_state=1).fit(X, runs[1])
+    emulator.save(str(tmp_path / "emulator.h5"))
+    loaded = paims.load_emulator(str(tmp_path / "emulator.h5"))
+    np.testing.assert_array_equal(loaded.predict(X), emulator.predict(X))
+    assert loaded.feature_names_in_.tolist() == ["höhe", "constant", "speed"]
+    assert loaded.draws_.dtype.names == ("length_scale_höhe", "length_scale_speed", "nugget")
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(X[["speed", "constant", "höhe"]])
+
+
+def test_loaded_emulator_can_be_saved_fitted_and_compressed(
+    emulator: paims.Emulator, runs: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    emulator.compress(20).save(tmp_path / "a.h5")
+    loaded = paims.load_emulator(tmp_path / "a.h5")
+    loaded.save(tmp_path / "b.h5")
+    assert_same(paims.load_emulator(tmp_path / "b.h5"), loaded)
+    assert len(loaded.ensemble_.draws) <= 20
+    loaded.fit(*runs)
+    np.testing.assert_array_equal(loaded.predict(NEW), emulator.predict(NEW))
+
+
+def user_mean(X: np.ndarray) -> np.ndarray:
+    return np.ones((len(X), 1))
+
+
+class UserKernel(gp.Matern52):
+    """A program, not data."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"), [({"mean": user_mean}, "mean"), ({"kernel": UserKernel()}, "kernel")]
+)
+def test_programs_of_the_user_cannot_be_saved(
+    runs: tuple[np.ndarray, np.ndarray], tmp_path: Path, settings: dict[str, Any], what: str
+) -> None:
+    emulator = paims.Emulator(n_samples=300, random_state=1, **settings).fit(*runs)
+    with pytest.raises(TypeError, match=f"cannot be saved: its {what} is .*a program of yours"):
+        emulator.save(tmp_path / "emulator.h5")
+    assert not list(tmp_path.iterdir())
+
+
+def test_unfitted_emulator_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not fitted"):
+        paims.Emulator().save(tmp_path / "emulator.h5")
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    with pytest.raises(FileNotFoundError, match="no file"):
+        paims.load_emulator(path)
+    path.write_text("x1,x2,y\n")
+    with pytest.raises(EmulatorFileError, match="not an HDF5 file"):
+        paims.load_emulator(path)
+    with h5py.File(path, "w") as file:
+        file["X"] = np.zeros(3)
+    with pytest.raises(EmulatorFileError, match="HDF5 file of something else"):
+        paims.load_emulator(path)
+
+
+def test_file_of_a_newer_schema(emulator: paims.Emulator, tmp_path: Path) -> None:
+    path = tmp_path / "emulator.h5"
+    emulator.save(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["schema"] = storage.SCHEMA + 1
+        file.attrs["version"] = "99.0"
+    with pytest.raises(EmulatorFileError, match=r"schema 2, written by version 99.0.*Upgrade"):
+        paims.load_emulator(path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.7, 0.999])
+def test_truncated_file(emulator: paims.Emulator, tmp_path: Path, share: float) -> None:
+    path = tmp_path / "emulator.h5"
+    emulator.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(EmulatorFileError, match=r"cut off|damaged"):
+        paims.load_emulator(path)
+
+
+def test_flipped_bit_is_noticed(emulator: paims.Emulator, tmp_path: Path) -> None:
+    path = tmp_path / "emulator.h5"
+    emulator.save(path)
+    with h5py.File(path, "r") as file:
+        chunk = file["ensemble/draws"].id.get_chunk_info(0)
+    content = bytearray(path.read_bytes())
+    content[chunk.byte_offset + chunk.size // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(EmulatorFileError, match="damaged"):
+        paims.load_emulator(path)
+
+
+@pytest.mark.parametrize("name", ["settings", "about", "runs", "ensemble", "result/draws"])
+def test_missing_part_is_noticed(emulator: paims.Emulator, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "emulator.h5"
+    emulator.save(path)
+    with h5py.File(path, "a") as file:
+        del file[name]
+    with pytest.raises(EmulatorFileError, match="damaged"):
+        paims.load_emulator(path)
+
+
+def test_file_cannot_name_what_to_execute() -> None:
+    for value in (
+        {"class": "os.system", "arguments": {"command": "true"}},
+        {"class": "Emulator", "arguments": {}},
+        {"distribution": "rv_histogram", "arguments": [], "keywords": {}},
+        {"distribution": "__builtins__", "arguments": [], "keywords": {}},
+    ):
+        with pytest.raises(ValueError, match="unknown"):
+            decode(value)
+
+
+def test_numbers_survive_the_encoding() -> None:
+    values = [0.1, 1e-300, np.float64(np.pi), np.arange(3) / 7, (1, 2), None, True, "a"]
+    expected = [0.1, 1e-300, np.pi, [0.0, 1 / 7, 2 / 7], [1, 2], None, True, "a"]
+    assert decode(encode("x", values)) == expected
+
+
+def test_interrupted_save_leaves_the_old_file(
+    emulator: paims.Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "emulator.h5"
+    emulator.save(path)
+    before = path.read_bytes()
+
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage, "_put_result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        emulator.save(path)
+    assert path.read_bytes() == before
+    assert [item.name for item in tmp_path.iterdir()] == ["emulator.h5"]
+
+
+def test_file_is_readable_by_others(emulator: paims.Emulator, tmp_path: Path) -> None:
+    path = tmp_path / "emulator.h5"
+    umask = os.umask(0o022)
+    try:
+        emulator.save(path)
+    finally:
+        os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o644
