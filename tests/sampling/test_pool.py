@@ -18,6 +18,7 @@ TARGET = Target(TOY.log_density, REFERENCE)
 
 
 def reference_batch(n: int, rng: np.random.Generator, target: Target = TARGET) -> Batch:
+    """Independent draws of the reference."""
     points = target.evaluate(target.reference.sample(n, rng))
     return Batch(None, points, points.log_m, 0)
 
@@ -166,18 +167,7 @@ class TestOwnKernels:
         assert abs(mean_z(right, 1.0)) < 5
         assert mean_z(wrong, 1.0) < -8
 
-    @pytest.mark.parametrize(
-        "drawn",
-        [
-            "sobol",
-            pytest.param(
-                "independent",
-                marks=pytest.mark.xfail(
-                    reason="independent reference draws keep their own kernels", strict=True
-                ),
-            ),
-        ],
-    )
+    @pytest.mark.parametrize("drawn", ["sobol", "independent"])
     def test_reference_points_that_become_markers(self, drawn: str) -> None:
         # A constant density: the reference's points are the markers of the first mixture. For
         # both kinds of reference the bias is within the error that the run reports.

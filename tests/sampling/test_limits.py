@@ -1,0 +1,202 @@
+"""Runs that end early, and what is shown while they go on."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import targets
+from tests.sampling.kit import Floats, reference_of
+
+import paims
+
+TARGET = targets.two_gaussians(2)
+BOX = reference_of(TARGET)
+
+
+def sample(density: Any = TARGET.log_density, **options: Any) -> Any:
+    return paims.sample(density, BOX, 300, random_state=0, **options)
+
+
+def stopped(text: str, density: Any = TARGET.log_density, **options: Any) -> Any:
+    """A run that ends early, with all its warnings, one of which has this text."""
+    with pytest.warns(paims.SamplingWarning) as caught:
+        result = sample(density, **options)
+    assert any(text in str(warning.message) for warning in caught)
+    assert tuple(str(warning.message) for warning in caught) == result.warnings
+    return result
+
+
+class TestLimits:
+    @pytest.mark.parametrize("limit", [300, 700, 1500, 2100])
+    def test_evaluations_never_pass_the_limit(self, limit: int) -> None:
+        seen = []
+
+        def counting(x: Floats) -> Floats:
+            seen.append(len(x))
+            return TARGET.log_density(x)
+
+        result = stopped("ended before its goal", counting, max_evaluations=limit)
+        assert sum(seen) == result.n_evaluations <= limit
+        assert result.status.name == "stopped"
+        assert f"max_evaluations={limit}" in result.status.reason
+        assert result.weights.sum() == pytest.approx(1.0)
+        assert np.all(np.isfinite(result.log_density))
+        assert result.modes()
+        assert "stopped" in result.summary()
+
+    def test_what_was_done_is_kept(self) -> None:
+        whole = sample()
+        part = stopped("ended before its goal", max_evaluations=whole.n_evaluations - 1)
+        n = len(part.levels)
+        assert 0 < n < len(whole.levels)
+        np.testing.assert_array_equal(part.levels, whole.levels[:n])
+
+    def test_draws_of_a_stopped_run_are_weighted_for_the_target(self) -> None:
+        # near temperature 1 the weights carry the rest of the way
+        whole = sample()
+        at_one = int(np.argmax(whole.levels["beta"] == 1.0))
+        part = stopped("at beta=0", max_levels=at_one)
+        assert part.levels["beta"][-1] < 1.0
+        assert abs(part.log_evidence - TARGET.log_evidence) < 0.5
+        small = part.weights[TARGET.assign_modes(part.draws) == 0].sum()
+        assert small == pytest.approx(0.1, abs=0.1)
+
+    def test_levels(self) -> None:
+        result = stopped("max_levels=2 reached", max_levels=2)
+        assert len(result.levels) == 2
+        assert result.status.name == "stopped"
+
+    def test_seconds(self) -> None:
+        def slow(x: Floats) -> Floats:
+            time.sleep(0.1)
+            return TARGET.log_density(x)
+
+        start = time.monotonic()
+        result = stopped("max_seconds is over", slow, max_seconds=0.35)
+        assert time.monotonic() - start < 5.0
+        assert result.status.name == "stopped"
+        assert result.n_evaluations >= 300
+
+    def test_generous_limits_change_nothing(self) -> None:
+        plain, limited = sample(), sample(max_evaluations=10**6, max_seconds=1e4, max_levels=400)
+        np.testing.assert_array_equal(plain.draws, limited.draws)
+        assert limited.status.name == "converged"
+
+    def test_optimum_that_stops_early_keeps_its_posterior(self) -> None:
+        result = stopped("ended before its goal", goal="optimum", max_levels=2)
+        assert result.posterior is not None
+        assert result.posterior.goal == "posterior"
+
+
+class TestInterrupt:
+    def interrupting(self, after: int) -> Any:
+        calls = []
+
+        def density(x: Floats) -> Floats:
+            calls.append(len(x))
+            if len(calls) == after:
+                raise KeyboardInterrupt
+            return TARGET.log_density(x)
+
+        return density
+
+    def test_gives_what_there_is(self) -> None:
+        result = stopped("interrupted from the keyboard", self.interrupting(after=6))
+        assert result.status.name == "interrupted"
+        whole = sample()
+        n = len(result.levels)
+        assert 0 < n < len(whole.levels)
+        np.testing.assert_array_equal(result.levels, whole.levels[:n])
+        assert np.all(np.isfinite(result.draws))
+
+    def test_after_the_reference_alone(self) -> None:
+        result = stopped("interrupted from the keyboard", self.interrupting(after=2))
+        assert len(result.levels) == 0
+        assert result.status.name == "interrupted"
+        assert result.weights.sum() == pytest.approx(1.0)
+        assert abs(result.log_evidence - TARGET.log_evidence) < 3.0
+
+    def test_before_there_is_anything(self) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            sample(self.interrupting(after=1))
+
+    def test_a_real_signal(self) -> None:
+        def density(x: Floats) -> Floats:
+            time.sleep(0.05)
+            return TARGET.log_density(x)
+
+        timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            result = stopped("interrupted from the keyboard", density)
+        finally:
+            timer.cancel()
+        assert result.status.name == "interrupted"
+
+
+SCRIPT = """
+import sys, time
+import numpy as np, paims
+def density(x):
+    time.sleep(0.02)
+    return -0.5 * np.sum((x / 0.1) ** 2, axis=1)
+result = paims.sample(density, paims.Uniform([-2, -2], [2, 2]), 200, random_state=0{options})
+print(result.log_evidence)
+"""
+
+
+class TestProgress:
+    def run(self, options: str, terminal: bool) -> tuple[str, str]:
+        """Output and error of a run whose standard error is, or is not, a terminal."""
+        command = [sys.executable, "-W", "error", "-c", SCRIPT.format(options=options)]
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+        if not terminal:
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment, check=True, timeout=120
+            )
+            return done.stdout, done.stderr
+        main, other = pty.openpty()
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=other, text=True, env=environment
+        )
+        os.close(other)
+        shown = b""
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(main)
+        assert process.stdout is not None
+        output = process.stdout.read()
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0
+        return output, shown.decode()
+
+    def test_nothing_off_a_terminal(self) -> None:
+        output, error = self.run("", terminal=False)
+        assert error == ""
+        assert np.isfinite(float(output))
+
+    def test_a_line_on_a_terminal(self) -> None:
+        output, shown = self.run("", terminal=True)
+        assert "level 1: beta" in shown
+        for words in ("effective size", "accepted", "evaluations", "/s"):
+            assert words in shown
+        assert np.isfinite(float(output))  # standard output is the user's own
+
+    def test_off_on_request(self) -> None:
+        _, shown = self.run(", progress=False", terminal=True)
+        assert shown == ""
