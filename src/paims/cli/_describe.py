@@ -142,13 +142,15 @@ def validation_as_dict(validation: Validation) -> dict[str, Any]:
 
 def loo_as_dict(loo: LeaveOneOut) -> dict[str, Any]:
     """Leave-one-out checks, for machines."""
-    checks = {"single errors": loo.residuals, "coverage": loo.coverage}
+    checks = {
+        "single errors": (loo.residuals.passed, loo.residuals.verdict),
+        "coverage": (loo.coverage.passed, loo.coverage.verdict),
+    }
     return {
         "passed": loo.passed,
         "scores": scores_as_dict(loo.summary),
         "checks": {
-            name: {"passed": check.passed, "verdict": check.verdict}
-            for name, check in checks.items()
+            name: {"passed": passed, "verdict": text} for name, (passed, text) in checks.items()
         },
         "unreliable_runs": loo.unreliable.tolist(),
     }

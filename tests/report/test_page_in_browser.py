@@ -1,0 +1,126 @@
+"""The report in a real browser: numbers, quiet console, no network, sliders."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import paims
+from paims import simulators
+from paims.report import Provenance, render_report
+
+CASES: dict[str, dict[str, Any]] = {
+    "squared exponential, linear": {},
+    "matern52, quadratic, fixed nugget": {
+        "kernel": "matern52", "mean": "quadratic", "nugget": 1e-6,
+    },
+    "matern32, constant, gaussian": {
+        "kernel": "matern32", "mean": "constant", "predictive": "gaussian",
+    },
+    "power exponential, zero": {"kernel": "power_exponential", "mean": "zero"},
+}  # fmt: skip
+
+
+@cache
+def _emulator(case: str = "squared exponential, linear") -> paims.Emulator:
+    simulator = simulators.branin
+    X = simulator.design(18, 4)
+    # Other units than [0, 1], and a name that HTML and JSON would trip over.
+    frame = pd.DataFrame({'a<b> & "c"': 1e3 + 250.0 * X[:, 0], "x2": 1e-4 * X[:, 1]})
+    return paims.Emulator(random_state=0, n_samples=400, **CASES[case]).fit(frame, simulator(X))
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_numbers_in_the_page_equal_the_librarys(case: str, page: Any, tmp_path: Path) -> None:
+    emulator = _emulator(case)
+    path = tmp_path / "report.html"
+    path.write_text(render_report(emulator, Provenance(output="y")), encoding="utf-8")
+    page.open(path)
+    small = emulator.compress(20)
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.uniform(1e3, 1250.0, 25), rng.uniform(0.0, 1e-4, 25)])
+    X = np.vstack([X, emulator.inputs_.undo(emulator.posterior_.X[:5])])
+    levels = [0.001, 0.025, 0.25, 0.5, 0.75, 0.975, 0.9999]
+    mixture = small.predict_distribution(pd.DataFrame(X, columns=emulator.feature_names_in_))
+    answers = page.evaluate(f"{X.tolist()}.map(x => paims.predict(x, {levels}))")
+    scale = mixture.std.min()
+    for name in ("mean", "std"):
+        here = np.array([answer[name] for answer in answers])
+        np.testing.assert_allclose(here, getattr(mixture, name), rtol=0, atol=1e-6 * scale)
+    here = np.array([answer["quantiles"] for answer in answers]).T
+    np.testing.assert_allclose(here, mixture.quantile(levels), rtol=0, atol=1e-6 * scale)
+    assert page.troubles() == []
+
+
+def test_quiet_page_without_network(page: Any, tmp_path: Path) -> None:
+    simulator = simulators.branin
+    held_out = simulator.design(20, 9)
+    frame = held_out * [250.0, 1e-4] + [1e3, 0.0]
+    emulator = _emulator()
+    html = render_report(emulator, Provenance(output="y"), held_out=(frame, simulator(held_out)))
+    path = tmp_path / "report.html"
+    path.write_text(html, encoding="utf-8")
+    assert path.stat().st_size < 5e6
+    page.open(path)
+    page.frame()
+    assert page.troubles() == []
+    assert [a for a in page.requests() if not a.startswith(("file:", "data:"))] == []
+    assert len([a for a in page.requests() if a.startswith("file:")]) == 1
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('figure svg')].map(s => { const r = "
+        "s.getBoundingClientRect(); return [r.width, r.height, s.querySelectorAll('path').length,"
+        " (s.getAttribute('aria-label') || '').length]; })"
+    )
+    assert len(boxes) >= 11
+    assert all(w > 100 and h > 40 and paths > 2 and alt > 20 for w, h, paths, alt in boxes)
+
+
+def test_sliders_change_the_curves(page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    emulator = _emulator()
+    path.write_text(render_report(emulator, Provenance(output="y")), encoding="utf-8")
+    page.open(path)
+    curves = "[...document.querySelectorAll('#explore .mean')].map(p => p.getAttribute('d'))"
+    before, mean = page.evaluate(curves), page.evaluate("+readout.dataset.mean")
+    # As a keyboard does: focus, then arrow keys.
+    page.evaluate("document.getElementById('slider-0').focus()")
+    for _ in range(30):
+        for kind in ("keyDown", "keyUp"):
+            page.send("Input.dispatchKeyEvent", type=kind, key="ArrowRight", code="ArrowRight",
+                      windowsVirtualKeyCode=39)  # fmt: skip
+    page.frame()
+    after = page.evaluate(curves)
+    # The curve along the moved input runs through the same points; the other one has moved.
+    assert len(before) == 2
+    assert after[1] != before[1]
+    low, high = emulator.inputs_.undo(np.array([[0.0, 0.0], [1.0, 1.0]])).tolist()
+    value = low[0] + (high[0] - low[0]) * 130 / 200
+    middle = 0.5 * (low[1] + high[1])
+    expected = page.evaluate(f"paims.predict([{value!r}, {middle!r}], []).mean")
+    assert page.evaluate("+readout.dataset.mean") == pytest.approx(expected, rel=1e-12)
+    assert expected != pytest.approx(mean, rel=1e-3)
+    assert page.troubles() == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_themes_and_widths(scheme: str, width: int, page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render_report(_emulator(), Provenance(output="y")), encoding="utf-8")
+    page.send("Emulation.setDeviceMetricsOverride", width=width, height=800,
+              deviceScaleFactor=1, mobile=False)  # fmt: skip
+    page.send("Emulation.setEmulatedMedia",
+              features=[{"name": "prefers-color-scheme", "value": scheme}])  # fmt: skip
+    page.open(path)
+    page.frame()
+    # Nothing sticks out to the side.
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ink = page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
+    light = [sum(map(int, c[4:-1].split(","))) / 3 for c in (paper, ink)]
+    assert light[0] - light[1] > 120 if scheme == "light" else light[1] - light[0] > 120
