@@ -66,6 +66,16 @@ class TestOptimum:
         assert np.std(result.log_density) < 0.3 * spread
         assert np.all(np.diff(result.levels["temperature"]) <= 0)
 
+    def test_stops_when_the_density_varies_a_tenth_of_what_it_did_at_temperature_one(self) -> None:
+        target = targets.himmelblau()
+        result = paims.sample(
+            target.log_density, reference_of(target), 500, goal="optimum", random_state=1
+        )
+        at_one = int(np.argmax(result.levels["beta"] == 1.0))
+        sd = result.levels["sd_log_density"]
+        assert sd[-1] <= 0.1 * sd[at_one] < sd[-2]
+        assert "a tenth" in result.status.reason or "0.1 times" in result.status.reason
+
     def test_all_equal_optima_are_kept(self) -> None:
         # Four equal peaks: the set of optima is found, not one of them.
         def density(x: Floats) -> Floats:
@@ -112,8 +122,11 @@ class TestPaper:
         assert np.all(result.levels["n_evaluations"] <= 2000)
         assert np.all(result.levels["n_evaluations"] > 500)  # none outside of the box
 
-    def test_optimum(self) -> None:
+    def test_optimum_stops_by_the_papers_rule(self) -> None:
         result = paims.sample(uneven, BOX, 1000, scheme="paper", goal="optimum", random_state=0)
+        first = next(paims.anneal(uneven, BOX, 1000, scheme="paper", random_state=0))
+        sd = result.levels["sd_log_density"]
+        assert sd[-1] <= 0.1 * first.state.initial_sd < sd[-2]
         assert result.best[1] == pytest.approx(3.0, abs=0.1)
 
     @pytest.mark.slow

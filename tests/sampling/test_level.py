@@ -1,4 +1,4 @@
-"""One level: pure, with its weights, the other island's markers, its chains, what it tells."""
+"""One level: pure, with its weights, the other island's markers, and what it tells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import paims
 from paims.sampling import Scheme, default_scheme, paper_scheme
 from paims.sampling.level import (
     State,
-    _correlation,
     _markers,
     _mixtures,
     first_state,
@@ -23,7 +22,6 @@ from paims.sampling.level import (
 from paims.sampling.path import log_incremental_weights, log_tempered
 from paims.sampling.pool import Recycled
 from paims.sampling.target import Points, Target
-from paims.sampling.transition import Proposed
 
 SCHEME = default_scheme(1)
 PAPER = paper_scheme(1)
@@ -202,58 +200,6 @@ class TestMarkers:
             assert mixture.pull == 1.0
             spreads.append(mixture.spread)
         np.testing.assert_allclose(spreads, 2.38 / np.sqrt(2) * 0.5 ** np.arange(3))
-
-
-class TestChains:
-    def test_equal_chains_start_once_from_each_expected_point(self) -> None:
-        weight = np.array([0.5, 0.25, 0.25, 0.0])
-        index, length = SCHEME.chains(weight, np.random.default_rng(0))
-        np.testing.assert_array_equal(np.bincount(index, minlength=4), [2, 1, 1, 0])
-        assert np.all(length == 1)
-
-    def test_paper_chains_have_multinomial_lengths(self) -> None:
-        weight = np.array([0.7, 0.2, 0.1, 0.0])
-        total = np.zeros(4)
-        for seed in range(2000):
-            index, length = PAPER.chains(weight, np.random.default_rng(seed))
-            assert length.sum() == 4
-            assert np.all(length > 0)
-            total[index] += length
-        np.testing.assert_allclose(total / 8000, weight, atol=5 * np.sqrt(0.21 / 8000))
-
-    def test_paper_level_records_every_state_after_a_transition(self) -> None:
-        _, states = stepped(2, PAPER)
-        assert [len(state.points) for state in states] == [400, 400, 400]
-        # a state is recorded after a transition; rejected ones repeat
-        assert len(np.unique(states[1].points.theta, axis=0)) < 400
-
-    def test_sweeps_go_on_until_the_starts_are_forgotten(self) -> None:
-        target, states = stepped(2)
-        for forgotten in (-1.0, 0.7, 2.0):
-            scheme = replace(SCHEME, forgotten=forgotten, max_sweeps=4)
-            _, info = next_level(states[2], target, scheme)
-            if forgotten == -1.0:
-                assert info.n_sweeps == 4
-            elif forgotten == 2.0:
-                assert info.n_sweeps == 1
-            else:
-                assert info.correlation < 0.7 or info.n_sweeps == 4
-
-    def test_correlation_is_the_largest_over_coordinates_and_log_p(self) -> None:
-        rng = np.random.default_rng(0)
-        a, b = rng.standard_normal((2, 500, 2))
-        b[:, 1] = 0.8 * a[:, 1] + 0.6 * b[:, 1]
-
-        def of(x: Floats, log_p: Floats) -> list[Proposed]:
-            points = Points(x, log_p, log_p)
-            whole = Proposed(points, log_p, log_p)
-            return [whole[np.arange(200)], whole[np.arange(200, 500)]]
-
-        flat = np.zeros(500)
-        found = _correlation(of(a, flat), of(b, flat))
-        assert found == pytest.approx(np.corrcoef(a[:, 1], b[:, 1])[0, 1])
-        log_p = rng.standard_normal(500)
-        assert _correlation(of(a, log_p), of(b, log_p)) == pytest.approx(1.0)
 
 
 class TestInfo:
