@@ -86,7 +86,6 @@ def _svg(canvas: Canvas, name: str, alt: str) -> str:
     for colour, variable in _VARIABLES.items():
         text = re.sub(re.escape(colour), f"var(--{variable})", text, flags=re.IGNORECASE)
     text = re.sub(r'font: (\d[\d.]*)px [^;"]*', r"font-size: \1px", text)
-    text = re.sub(r'(<text[^>]*style=")', r"\1fill: var(--ink); ", text)
     text = re.sub(
         r'\bid="(figure|patch|axes|line2d|text|matplotlib\.axis|xtick|ytick)[^"]*"', "", text
     )
@@ -273,8 +272,10 @@ def _sobol(study: Study, output: str) -> Figure | None:
     if study.screening is None:
         return None
     sobol = study.screening.sobol
-    canvas = _canvas(5.4, 0.9 + 0.45 * len(sobol.names))
-    plots.sobol(sobol, canvas.subplots())
+    canvas = _canvas(5.4, 1.2 + 0.45 * len(sobol.names))
+    ax = plots.sobol(sobol, canvas.subplots())
+    # Above the bars: with two or three inputs there is no room beside them.
+    ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     shares = ", ".join(
         f"{name} {first:.2f} alone, {total:.2f} in total"
         for name, first, total in zip(sobol.names, sobol.first, sobol.total, strict=True)

@@ -10,6 +10,7 @@ import numpy as np
 from paims.report._study import Study
 
 if TYPE_CHECKING:
+    from paims.diagnostics import Validation
     from paims.report._study import FloatArray
 
 # From these shares of explained variance on an emulator is called good, or usable with care.
@@ -43,41 +44,72 @@ def answers(study: Study) -> tuple[Answer, ...]:
 
 
 def _trust(study: Study) -> Answer:
-    question = "Is the emulator trustworthy?"
-    troubles, notes = [], []
     loo, validation = study.loo, study.validation
     scores = validation.scores if validation is not None else loo.summary if loo else None
-    seen = "held-out runs" if validation is not None else "runs left out in turn"
+    notes, troubles = _evidence(study)
     if scores is not None:
-        notes.append(
+        seen = "held-out runs" if validation is not None else "runs left out in turn"
+        notes.insert(
+            0,
             f"For {scores.n} {seen} the typical error is {scores.rmse:.3g}, where the outputs "
             f"themselves have a standard deviation of {np.std(study.y):.3g}; "
-            f"{scores.coverage_95:.0%} of them lie in their 95 % interval."
+            f"{scores.coverage_95:.0%} of them lie in their 95 % interval.",
         )
+    q2 = scores.q2 if scores is not None else float("nan")
+    cautious = validation is not None and not validation.passed and not troubles
+    short, tone = _judged(q2, bool(troubles), cautious)
+    text = " ".join(notes + troubles)
+    return Answer("trust", "Is the emulator trustworthy?", short, text, tone)
+
+
+def _evidence(study: Study) -> tuple[list[str], list[str]]:
+    """What is worth knowing, and what speaks against the emulator."""
+    notes: list[str] = []
+    troubles = list(study.emulator.result_.warnings)
+    loo, validation = study.loo, study.validation
     if validation is not None:
-        troubles += [text for passed, text in validation.checks.values() if not passed]
+        failed = [text for passed, text in validation.checks.values() if not passed]
+        (notes if _cautious(validation) else troubles).extend(failed)
     elif loo is not None:
         notes.append("These runs also taught the emulator: runs that it has never seen say more.")
-        if not loo.residuals.passed:
-            troubles.append(loo.residuals.verdict)
-        if not loo.coverage.passed:
-            troubles.append(loo.coverage.verdict)
-    troubles += list(study.emulator.result_.warnings)
-    q2 = scores.q2 if scores is not None else float("nan")
-    if not np.isfinite(q2):
-        short, tone = "There is nothing to judge it by", "care"
-        notes.append("Give runs that it has not seen (--validation).")
-    elif q2 < _USABLE_Q2:
-        short, tone = "No: it has not learnt the simulator yet", "bad"
-    elif troubles and q2 < _GOOD_Q2:
-        short, tone = "Not yet: rough, and some checks speak against it", "bad"
-    elif troubles:
-        short, tone = "With care: some checks speak against it", "care"
-    elif q2 < _GOOD_Q2:
-        short, tone = "Honest but rough: use its intervals", "care"
+        checks = (loo.residuals, loo.coverage)
+        troubles += [check.verdict for check in checks if not check.passed]
     else:
-        short, tone = "Yes, within the range of the runs", "good"
-    return Answer("trust", question, short, " ".join(notes + troubles), tone)
+        notes.append("Give runs that it has not seen (--validation).")
+    return notes, troubles
+
+
+def _judged(q2: float, troubled: bool, cautious: bool) -> tuple[str, str]:
+    """The answer in a few words, and its tone."""
+    if not np.isfinite(q2):
+        return "There is nothing to judge it by", "care"
+    if q2 < _USABLE_Q2:
+        return "No: it has not learnt the simulator yet", "bad"
+    good = q2 >= _GOOD_Q2
+    if troubled:
+        start, tone = ("With care:", "care") if good else ("Not yet: rough, and", "bad")
+        return f"{start} some checks speak against it", tone
+    if not good:
+        return "Honest but rough: use its intervals", "care"
+    if cautious:
+        return "Yes: if anything it is too cautious", "good"
+    return "Yes, within the range of the runs", "good"
+
+
+def _cautious(validation: Validation) -> bool:
+    """Whether every check that failed did so because errors are smaller than announced."""
+    v = validation
+    smaller = (
+        v.residuals.n_outside <= 0.05 * len(v.residuals.scores),
+        v.cholesky.n_outside <= 0.05 * v.cholesky.rank,
+        v.mahalanobis.distance2 < v.mahalanobis.median,
+        v.scores.coverage_95 >= 0.95,
+        abs(np.mean(v.uniformity.pit) - 0.5) <= 0.1
+        and np.mean(np.abs(v.uniformity.pit - 0.5) > 0.25) <= 0.5,
+    )
+    return all(
+        passed or less for (passed, _), less in zip(v.checks.values(), smaller, strict=True)
+    )
 
 
 def _modes(study: Study) -> Answer:
@@ -90,7 +122,10 @@ def _modes(study: Study) -> Answer:
         )
         return Answer("modes", question, "No: one explanation of the runs", text, "plain")
     shares = ", ".join(f"{mode.mass:.0%}" for mode in modes[:4])
-    listed = "; ".join(f"{mode.mass:.0%}: {mode.says}" for mode in modes[:3])
+    listed = ". ".join(
+        f"{letter} ({mode.mass:.0%}): {mode.says}"
+        for letter, mode in zip("ABC", modes[:3], strict=False)
+    )
     text = (
         f"The runs allow {len(modes)} explanations, with probabilities {shares}. A single best "
         f"fit would pick one and hide the rest; these predictions weigh all of them. {listed}."

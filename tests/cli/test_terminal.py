@@ -1,0 +1,126 @@
+"""The command line in a real (pseudo) terminal: progress, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paims import simulators
+
+
+class Terminal:
+    """A program on a pseudo-terminal, and what it has shown."""
+
+    def __init__(self, arguments: list[str], folder: Path) -> None:
+        self._master, slave = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "paims", *arguments],
+            stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment,
+            start_new_session=True,
+            preexec_fn=_own_terminal,  # noqa: PLW1509 - one call, before any thread of ours
+        )  # fmt: skip
+        os.close(slave)
+        self.shown = ""
+
+    def wait_for(self, found: Callable[[str], object], seconds: float = 240.0) -> None:
+        """Read until what was shown satisfies a condition, or the program ends."""
+        end = time.monotonic() + seconds
+        while not found(self.shown):
+            assert time.monotonic() < end, self.shown
+            if not self._read() and self.process.poll() is not None:
+                assert found(self.shown), self.shown
+                return
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], 0.2)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # how Linux says that the other side is closed
+            return False
+        self.shown += data.decode(errors="replace")
+        return bool(data)
+
+    def type(self, text: bytes) -> None:
+        """Type on the keyboard."""
+        os.write(self._master, text)
+
+    def end(self) -> int:
+        """Exit code, when the program has ended."""
+        while self.process.poll() is None or self._read():
+            self._read()
+        return self.process.returncode
+
+    def close(self) -> None:
+        """End the program if it still runs."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        os.close(self._master)
+
+
+def _own_terminal() -> None:
+    """Make the pseudo-terminal the one whose Ctrl-C reaches the program."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.fixture
+def big_runs(tmp_path: Path) -> Path:
+    """Runs whose fit takes many seconds."""
+    simulator = simulators.borehole
+    X = simulator.design(120, 0)
+    path = tmp_path / "runs.csv"
+    header = ",".join([*simulator.input_names, "flow"])
+    values = np.column_stack([X, simulator(X)]).tolist()
+    path.write_text("\n".join([header, *(",".join(map(repr, row)) for row in values)]) + "\n")
+    return path
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def test_progress_and_result_in_a_terminal(tmp_path: Path) -> None:
+    terminal = Terminal(["demo", "--out", "tried"], tmp_path)
+    try:
+        terminal.wait_for(lambda text: "The report is" in text)
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+    shown = _plain(terminal.shown)
+    assert re.search(r"level \d+: beta", shown)
+    assert "$ paims fit tried/runs.csv --output branin" in shown
+    assert (tmp_path / "tried" / "report.html").exists()
+
+
+def test_ctrl_c_leaves_nothing_half_written(big_runs: Path, tmp_path: Path) -> None:
+    old = tmp_path / "emulator.h5"
+    old.write_text("what was there before")
+    terminal = Terminal(["fit", "runs.csv", "-y", "flow", "--force"], tmp_path)
+    try:
+        terminal.wait_for(lambda text: re.search(r"level [1-9]\d*: beta", _plain(text)))
+        terminal.type(b"\x03")
+        assert terminal.end() == 130
+    finally:
+        terminal.close()
+    shown = _plain(terminal.shown)
+    assert "paims: interrupted. The fit was not finished; no file was written or changed." in shown
+    assert "Traceback" not in shown
+    assert old.read_text() == "what was there before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
