@@ -23,8 +23,8 @@ from paims.gp._compiled_simd import (
 )
 
 # Products run over groups of rows and strips of columns, so that what is used again is near.
-GROUP = 24
-STRIP = 96
+GROUP = 12
+STRIP = 48
 Tile = tuple[Vector, Vector, Vector, Vector, Vector, Vector, Vector, Vector, Vector]
 
 
