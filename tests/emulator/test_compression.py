@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paims
+from paims.emulator import ensemble as ensemble_module
 from paims.emulator.compression import compress
 from paims.emulator.ensemble import Ensemble
 from paims.emulator.thinning import cell_order, merge_equal, thin
@@ -50,6 +51,15 @@ def test_thinning_is_unbiased_and_less_noisy_than_independent_draws(
     assert (np.abs(np.mean(means, axis=0) - truth) < 4 * noise / np.sqrt(100)).all()
     independent = np.sqrt(weights @ (draws - truth) ** 2 / 64)
     assert np.mean(noise / independent) < share
+
+
+def test_thinning_keeps_the_weight_of_a_heavy_draw() -> None:
+    draws = np.arange(200.0)[:, None]
+    weights = np.full(200, 0.5 / 199)
+    weights[77] = 0.5
+    index, w = thin(draws, weights, 20, np.random.default_rng(0))
+    assert w[index == 77] == pytest.approx(0.5, abs=0.051)
+    assert len(index) <= 12
 
 
 def test_order_keeps_neighbours_together() -> None:
@@ -133,8 +143,12 @@ def test_draws_that_cannot_be_factorised_are_left_out(emulator: paims.Emulator) 
         compress(replace(ensemble, draws=np.array([bad, bad])), 10, np.random.default_rng(0))
 
 
-def test_moments_stream_over_points_and_components(emulator: paims.Emulator) -> None:
-    X = np.random.default_rng(0).random((5000, 2)) * [1.0, 20.0] + [0.0, 10.0]
+def test_moments_stream_over_points_and_components(
+    emulator: paims.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble_module, "_BLOCK_POINTS", 7)
+    monkeypatch.setattr(ensemble_module, "_BLOCK_SIZE", 7 * 10)
+    X = np.random.default_rng(0).random((20, 2)) * [1.0, 20.0] + [0.0, 10.0]
     mean, std = emulator.predict(X, return_std=True)
     mixture = emulator.predict_distribution(X)
     np.testing.assert_allclose(mean, mixture.mean, rtol=1e-11)

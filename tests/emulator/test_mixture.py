@@ -9,6 +9,7 @@ from scipy.integrate import trapezoid
 
 import paims
 from paims.emulator._family import Family
+from paims.emulator._roots import solve_increasing
 from paims.emulator.mixture import MixturePrediction
 from paims.emulator.scaling import OutputScaling
 
@@ -78,6 +79,20 @@ def test_quantiles_of_components_of_very_different_scales() -> None:
     for q in (1e-4, 0.2, 0.4, 0.6, 0.9, 0.9999):
         y, near = predicted.quantile(q), 1e-11 * predicted.std
         assert predicted.cdf(y - near)[0] <= q <= predicted.cdf(y + near)[0]
+
+
+def test_solver_does_not_creep() -> None:
+    calls = []
+
+    def steep(x: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        calls.append(len(x))
+        rise = np.exp(200.0 * x)  # Halley's steps from the right are 1/100 each.
+        return rise, 200.0 * rise, 200.0**2 * rise
+
+    one = np.ones(1)
+    x = solve_increasing(steep, 1.0, 2.0 * one, -one, 2.0 * one, one / 200.0, 1e-12 * one)
+    assert abs(x[0]) < 1e-12
+    assert len(calls) < 40
 
 
 def test_component_without_spread_is_a_step() -> None:
