@@ -34,7 +34,7 @@ import numpy as np
 from paims.gp import Posterior
 X = np.random.default_rng(0).random((18, 2))
 Posterior(X, np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2)(np.zeros((8, 3)))
-print(time.perf_counter() - begin)
+print(time.perf_counter() - begin, time.process_time())
 """
 
 
@@ -123,18 +123,21 @@ def measure(n: int, p: int, m: int, m_naive: int, repeats: int) -> dict[str, flo
     return rates
 
 
-def start_times() -> tuple[float, float]:
-    """Seconds of a process that evaluates a posterior: with an empty cache of code, and again."""
+def start_times() -> list[tuple[float, float]]:
+    """Wall and processor seconds of a process that evaluates a posterior.
+
+    First with an empty cache of compiled code, then again.
+    """
+    times = []
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        command = [sys.executable, "-c", START]
-        cold, warm = (
-            float(
-                subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout
+        for _ in range(2):
+            process = subprocess.run(
+                [sys.executable, "-c", START], env=environment, check=True, stdout=subprocess.PIPE
             )
-            for _ in range(2)
-        )
-    return cold, warm
+            wall, processor = process.stdout.split()
+            times.append((float(wall), float(processor)))
+    return times
 
 
 def main() -> None:
@@ -154,8 +157,11 @@ def main() -> None:
             f" of {rates['dgemm'] / 1e9:.0f} GFlop/s",
             flush=True,
         )
-    cold, warm = start_times()
-    print(f"first posterior of a process: {cold:.1f} s with nothing cached, {warm:.1f} s after")
+    for name, (wall, processor) in zip(("nothing", "code"), start_times(), strict=True):
+        print(
+            f"first posterior of a process, {name} cached: {wall:.1f} s"
+            f" ({processor:.1f} s of processor time)"
+        )
 
 
 if __name__ == "__main__":
