@@ -54,6 +54,13 @@ def test_numbers_in_the_page_equal_the_librarys(case: str, page: Any, tmp_path: 
         np.testing.assert_allclose(here, getattr(mixture, name), rtol=0, atol=1e-6 * scale)
     here = np.array([answer["quantiles"] for answer in answers]).T
     np.testing.assert_allclose(here, mixture.quantile(levels), rtol=0, atol=1e-6 * scale)
+    # Curves take another way through the same formulas.
+    ends = X[:, 1].tolist()
+    row = page.evaluate(f"paims.along({X[0].tolist()}, 1, {ends}, {levels})")
+    slanted = np.column_stack([np.full(len(X), X[0, 0]), X[:, 1]])
+    along = small.predict_distribution(pd.DataFrame(slanted, columns=emulator.feature_names_in_))
+    here = np.array([answer["quantiles"] for answer in row]).T
+    np.testing.assert_allclose(here, along.quantile(levels), rtol=0, atol=1e-6 * scale)
     assert page.troubles() == []
 
 

@@ -10,7 +10,7 @@ import typer
 import paims
 from paims.cli._errors import CommandError, ExitCode
 from paims.cli._files import check_target, write_text
-from paims.cli._running import collected_warnings, command, print_json, say
+from paims.cli._running import collected_warnings, command, print_json, say, working
 from paims.cli._tables import STANDARD, format_csv, read_table
 
 app = typer.Typer(
@@ -257,7 +257,7 @@ def report(
 
     from paims.report import answers, render_report, study  # noqa: PLC0415 - slow to import
 
-    with collected_warnings():
+    with collected_warnings(), working("Computing diagnostics and drawing figures", as_json):
         numbers = study(loaded, held_out)
         page = render_report(loaded, provenance, new_inputs=points, title=title, numbers=numbers)
     write_text(out, page)
@@ -320,7 +320,7 @@ def diagnose(
     else:
         table = read_table(runs)
         X, y = inputs_of(loaded, table), table.values([provenance.output])[:, 0]
-        with collected_warnings():
+        with collected_warnings(), working("Computing diagnostics", as_json):
             checks = validation_as_dict(held_out_checks(loaded, X, y))
         title = f"{table.name} against the emulator"
     if as_json:

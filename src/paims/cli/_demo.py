@@ -15,7 +15,7 @@ from paims.cli._errors import CommandError
 from paims.cli._files import write_text
 from paims.cli._fit import Selection, fit_emulator
 from paims.cli._predict import joined, predict_rows, prediction_columns
-from paims.cli._running import collected_warnings, print_json, say
+from paims.cli._running import collected_warnings, print_json, say, working
 from paims.cli._tables import format_csv, read_table
 
 FloatArray = npt.NDArray[np.float64]
@@ -79,7 +79,7 @@ def run_demo(folder: Path, force: bool, as_json: bool) -> None:
         f"$ paims report {paths['emulator.h5']} --validation {paths['validation.csv']} --predict "
         f"{paths['new.csv']} --out {paths['report.html']}"
     )
-    with collected_warnings():
+    with collected_warnings(), working("Computing diagnostics and drawing figures", as_json):
         numbers = study(emulator, (held_out, simulator(held_out)))
         title = "Branin's function, emulated from 18 runs"
         page = render_report(emulator, provenance, new_inputs=X_new, title=title, numbers=numbers)

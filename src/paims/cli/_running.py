@@ -90,6 +90,18 @@ def collected_warnings(shown: bool = True) -> Iterator[list[str]]:
 
 
 @contextmanager
+def working(text: str, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal that something goes on."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 - only when there is a terminal
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+@contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Notice Ctrl-C even where the work below turns it into an early end.
 

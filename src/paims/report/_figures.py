@@ -86,9 +86,8 @@ def _svg(canvas: Canvas, name: str, alt: str) -> str:
     for colour, variable in _VARIABLES.items():
         text = re.sub(re.escape(colour), f"var(--{variable})", text, flags=re.IGNORECASE)
     text = re.sub(r'font: (\d[\d.]*)px [^;"]*', r"font-size: \1px", text)
-    text = re.sub(
-        r'\bid="(figure|patch|axes|line2d|text|matplotlib\.axis|xtick|ytick)[^"]*"', "", text
-    )
+    # Ids of groups are the same in every figure, and nothing refers to them.
+    text = re.sub(r'(<g\b[^>]*?) id="[^"]*"', r"\1", text)
     label = alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 

@@ -167,6 +167,7 @@ class Mixture {
     this.n = data.n;
     this.X = decodeDoubles(data.X);
     this.factor = FACTORS[data.kernel.name];
+    this.power = data.kernel.power;
     this.basis = BASES[data.basis];
     this.family = new Family(data.dof);
     this.components = data.components.map((c) => ({
@@ -198,17 +199,28 @@ class Mixture {
     return s.scale * t * 2 ** s.exponent;
   }
 
-  // Location and scale of one component at scaled inputs.
-  component(c, x, h) {
+  // Correlations with the runs, as far as they come from all inputs but one (`free`, or -1).
+  correlations(c, x, free) {
+    const { n, p, X } = this;
+    const out = new Float64Array(n).fill(1);
+    for (let i = 0; i < n; i++) {
+      for (let l = 0; l < p; l++) {
+        if (l !== free) out[i] *= this.factor(Math.abs(x[l] - X[i * p + l]), c.phi[l], this.power);
+      }
+    }
+    return out;
+  }
+
+  // Location and scale of one component at scaled inputs x with regressors h.
+  component(c, x, h, fixed, free) {
     const { n, p, v, X } = this;
-    const power = this.data.kernel.power;
     let mean = 0;
     let square = 0;
     let place = 0;
     for (let i = 0; i < n; i++) {
-      let sum = 1;
-      for (let l = 0; l < p; l++) {
-        sum *= this.factor(Math.abs(x[l] - X[i * p + l]), c.phi[l], power);
+      let sum = fixed[i];
+      if (free >= 0) {
+        sum *= this.factor(Math.abs(x[free] - X[i * p + free]), c.phi[free], this.power);
       }
       for (let j = 0; j < i; j++) sum -= c.L[place++] * v[j];
       v[i] = sum / c.L[place++];
@@ -232,9 +244,23 @@ class Mixture {
 
   // Mean, standard deviation and quantiles of the output at inputs x, in the user's units.
   predict(x, levels = []) {
-    const t = this.scaled(x);
-    const h = this.basis(t);
-    const parts = this.components.map((c) => this.component(c, t, h));
+    return this.line(x, -1, [NaN], levels)[0];
+  }
+
+  // The same for each of some values of one input, with all others as in x.
+  line(x, free, values, levels = []) {
+    const fixed = this.components.map((c) => this.correlations(c, this.scaled(x), free));
+    return values.map((value) => {
+      const point = x.slice();
+      if (free >= 0) point[free] = value;
+      const t = this.scaled(point);
+      const h = this.basis(t);
+      const parts = this.components.map((c, j) => this.component(c, t, h, fixed[j], free));
+      return this.summary(parts, levels);
+    });
+  }
+
+  summary(parts, levels) {
     let mean = 0;
     let variance = 0;
     parts.forEach(([m], i) => (mean += this.components[i].weight * m));

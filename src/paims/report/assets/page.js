@@ -14,7 +14,11 @@
   const EDGE = { left: 52, right: 10, top: 10, bottom: 36 };
   const SVG = "http://www.w3.org/2000/svg";
   // For those who want the numbers: paims.predict([x1, x2, ...], [0.025, 0.975]).
-  window.paims = { predict: (x, levels) => mixture.predict(x, levels), names: data.names };
+  window.paims = {
+    names: data.names,
+    predict: (x, levels) => mixture.predict(x, levels),
+    along: (x, i, values, levels) => mixture.line(x, i, values, levels),
+  };
 
   const point = data.ends.map(([low, high]) => 0.5 * (low + high));
   let limits = null;
@@ -122,13 +126,9 @@
 
   function curve(i) {
     const [low, high] = data.ends[i];
-    const rows = [];
-    for (let k = 0; k < N_POINTS; k++) {
-      const x = point.slice();
-      x[i] = low + ((high - low) * k) / (N_POINTS - 1);
-      rows.push({ x: x[i], ...mixture.predict(x, LEVELS) });
-    }
-    return rows;
+    const step = (high - low) / (N_POINTS - 1);
+    const values = Array.from({ length: N_POINTS }, (_, k) => low + k * step);
+    return mixture.line(point, i, values, LEVELS).map((row, k) => ({ x: values[k], ...row }));
   }
 
   function path(rows, value, X, Y) {
