@@ -187,6 +187,22 @@ def test_terms_add_up_to_the_prediction() -> None:
         )
 
 
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_constant_takes_the_mean(mean: str) -> None:
+    plain = emulator("matern52", mean)
+    posterior = Posterior(plain.X, plain.y + 1e3, "matern52", mean)
+    means = SeparableMeans(posterior, draws(posterior))
+    block = next(means.blocks())
+    average = (block.coefficients * block.integrals.prod(axis=0)).sum(axis=1)
+    c, remaining = means.without_mean(block)
+    assert (average > 900.0).all()
+    if mean == "zero":
+        np.testing.assert_array_equal(c, block.coefficients)
+        np.testing.assert_allclose(remaining, average)
+    else:
+        np.testing.assert_allclose(remaining, 0.0, atol=1e-6)
+
+
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = emulator()
     u = draws(posterior, 5)

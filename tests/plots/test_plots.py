@@ -61,8 +61,8 @@ def sample_result(d: int = 3) -> SampleResult:
 
 
 MODES = [
-    Mode(np.full(3, -2.0), 0.0, 0.75, 0.02, np.full(3, -2.0), np.ones(3)),
-    Mode(np.full(3, 2.0), -1.0, 0.25, 0.02, np.full(3, 2.0), np.ones(3)),
+    Mode(np.array([-2.0, -1.5, -2.5]), 0.0, 0.75, 0.02, np.full(3, -2.0), np.ones(3)),
+    Mode(np.array([2.0, 2.5, 1.5]), -1.0, 0.25, 0.02, np.full(3, 2.0), np.ones(3)),
 ]
 SINGLE: dict[str, Callable[[Any], Axes]] = {
     "residuals": lambda ax: plots.residuals(RESIDUALS, ax),
@@ -216,6 +216,7 @@ def test_main_effects_share_a_scale() -> None:
         assert ax.get_xlabel() == result.names[i]
     given = plt.figure().subplots(1, 3)
     assert (plots.main_effects(result, given) == given).all()
+    assert len({ax.get_ylim() for ax in given}) == 1
     with pytest.raises(ValueError, match="each of the 3 inputs; got 2"):
         plots.main_effects(result, given[:2])
 
@@ -236,8 +237,8 @@ def test_pairs_mark_the_modes() -> None:
     assert axes.shape == (3, 3)
     assert not axes[0, 1].get_visible()
     assert axes[1, 0].get_visible()
-    assert drawn(axes[2, 1], "o") == {(-2.0, -2.0)}
-    assert drawn(axes[2, 1], "s") == {(2.0, 2.0)}
+    assert drawn(axes[2, 1], "o") == {(-1.5, -2.5)}
+    assert drawn(axes[2, 1], "s") == {(2.5, 1.5)}
     labels = [text.get_text() for text in axes[0, 0].get_legend().get_texts()]
     assert labels == ["A: mass 0.75 $\\pm$ 0.02", "B: mass 0.25 $\\pm$ 0.02"]
     points = next(line for line in axes[1, 0].lines if line.get_marker() == ".")
