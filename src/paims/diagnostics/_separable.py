@@ -34,8 +34,8 @@ from paims.gp._arrays import FloatArray, as_float_array, check_finite, check_poi
 from paims.gp._factorisation import Factorisation
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
-# Doubles in the largest array of a block of draws.
-_BLOCK_SIZE = 250_000
+# Doubles in the largest array of a block of draws: small, so that a block stays in the cache.
+_BLOCK_SIZE = 30_000
 
 
 @dataclass(frozen=True, eq=False)
