@@ -24,10 +24,11 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "power exponential, zero": {"kernel": "power_exponential", "mean": "zero"},
 }  # fmt: skip
+DEFAULT = "squared exponential, linear"
 
 
 @cache
-def _emulator(case: str = "squared exponential, linear") -> paims.Emulator:
+def _emulator(case: str) -> paims.Emulator:
     simulator = simulators.branin
     X = simulator.design(18, 4)
     # Other units than [0, 1], and a name that HTML and JSON would trip over.
@@ -35,11 +36,16 @@ def _emulator(case: str = "squared exponential, linear") -> paims.Emulator:
     return paims.Emulator(random_state=0, n_samples=400, **CASES[case]).fit(frame, simulator(X))
 
 
+@cache
+def _html(case: str) -> str:
+    return render_report(_emulator(case), Provenance(output="y"))
+
+
 @pytest.mark.parametrize("case", list(CASES))
 def test_numbers_in_the_page_equal_the_librarys(case: str, page: Any, tmp_path: Path) -> None:
     emulator = _emulator(case)
     path = tmp_path / "report.html"
-    path.write_text(render_report(emulator, Provenance(output="y")), encoding="utf-8")
+    path.write_text(_html(case), encoding="utf-8")
     page.open(path)
     small = emulator.compress(20)
     rng = np.random.default_rng(5)
@@ -68,7 +74,7 @@ def test_quiet_page_without_network(page: Any, tmp_path: Path) -> None:
     simulator = simulators.branin
     held_out = simulator.design(20, 9)
     frame = held_out * [250.0, 1e-4] + [1e3, 0.0]
-    emulator = _emulator()
+    emulator = _emulator(DEFAULT)
     html = render_report(emulator, Provenance(output="y"), held_out=(frame, simulator(held_out)))
     path = tmp_path / "report.html"
     path.write_text(html, encoding="utf-8")
@@ -89,8 +95,8 @@ def test_quiet_page_without_network(page: Any, tmp_path: Path) -> None:
 
 def test_sliders_change_the_curves(page: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    emulator = _emulator()
-    path.write_text(render_report(emulator, Provenance(output="y")), encoding="utf-8")
+    emulator = _emulator(DEFAULT)
+    path.write_text(_html(DEFAULT), encoding="utf-8")
     page.open(path)
     curves = "[...document.querySelectorAll('#explore .mean')].map(p => p.getAttribute('d'))"
     before, mean = page.evaluate(curves), page.evaluate("+readout.dataset.mean")
@@ -118,7 +124,7 @@ def test_sliders_change_the_curves(page: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_themes_and_widths(scheme: str, width: int, page: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(render_report(_emulator(), Provenance(output="y")), encoding="utf-8")
+    path.write_text(_html(DEFAULT), encoding="utf-8")
     page.send("Emulation.setDeviceMetricsOverride", width=width, height=800,
               deviceScaleFactor=1, mobile=False)  # fmt: skip
     page.send("Emulation.setEmulatedMedia",

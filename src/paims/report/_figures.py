@@ -289,7 +289,9 @@ def _effects(study: Study, output: str) -> Figure | None:
     effects = study.effects
     canvas, axes = _grid(len(effects.names))
     plots.main_effects(effects, axes)
-    axes[0].set_ylabel(f"average {output}")
+    for ax in axes:
+        if ax.get_ylabel():
+            ax.set_ylabel(f"average {output}")
     swings = ", ".join(
         f"{name} {swing:.3g}" for name, swing in zip(effects.names, effects.swing, strict=True)
     )

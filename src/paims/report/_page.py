@@ -12,6 +12,7 @@ import numpy.typing as npt
 from paims.emulator import Emulator
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
+from paims.report._numbers import number
 from paims.report._provenance import Provenance
 from paims.report._study import Study, prediction_at, study
 from paims.report._verdict import answers
@@ -85,14 +86,6 @@ def render_report(
         warnings=_warnings(emulator, provenance),
         citation=CITATION.format(version=provenance.versions.get("paims", "unknown")),
     )
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number as people write it."""
-    value = float(value)
-    if value != 0.0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
-        return f"{value:.{digits - 1}g}"
-    return f"{value:.{digits}g}"
 
 
 def _asset(name: str) -> str:

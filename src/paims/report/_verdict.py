@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paims.report._numbers import number
 from paims.report._study import Study
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 # From these shares of explained variance on an emulator is called good, or usable with care.
 _GOOD_Q2 = 0.9
 _USABLE_Q2 = 0.5
+# Inputs of a place that a short answer names.
+_N_SHORT = 3
 
 
 @dataclass(frozen=True)
@@ -168,17 +171,19 @@ def _next(study: Study) -> Answer:
             f"explanations apart: they differ by {run.difference:.3g} there."
         )
     ratio = run.std / run.typical_std if run.typical_std > 0.0 else np.inf
-    short = f"Most at {_place(study, run.point)}"
+    short = f"Most at {_place(study, run.point, _N_SHORT)}"
     if ratio < 1.5:
         short = "Little in particular: equally sure everywhere"
     return Answer("next", question, short, text, "plain")
 
 
-def _place(study: Study, point: FloatArray) -> str:
-    active = study.emulator.inputs_.active
-    pairs = [
-        f"{name} = {value:.3g}"
-        for name, value, varies in zip(study.names, point, active, strict=True)
-        if varies
-    ]
-    return ", ".join(pairs)
+def _place(study: Study, point: FloatArray, most: int | None = None) -> str:
+    """A point in words; of many inputs those that matter most, if only some are wanted."""
+    shown = np.flatnonzero(study.emulator.inputs_.active)
+    left = most is not None and len(shown) > most
+    if left and study.screening is not None:
+        shown = shown[np.sort(np.argsort(-study.screening.sobol.total, kind="stable")[:most])]
+    elif left:
+        shown = shown[:most]
+    pairs = [f"{study.names[i]} = {number(point[i], 3)}" for i in shown]
+    return ", ".join(pairs) + (", ..." if left else "")

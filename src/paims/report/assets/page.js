@@ -11,7 +11,7 @@
   const N_POINTS = 61;
   const WIDTH = 320;
   const HEIGHT = 200;
-  const EDGE = { left: 52, right: 10, top: 10, bottom: 36 };
+  const EDGE = { left: 52, right: 18, top: 10, bottom: 36 };
   const SVG = "http://www.w3.org/2000/svg";
   // For those who want the numbers: paims.predict([x1, x2, ...], [0.025, 0.975]).
   window.paims = {
