@@ -134,6 +134,12 @@ def test_themes_and_widths(scheme: str, width: int, page: Any, tmp_path: Path) -
     # Nothing sticks out to the side.
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    ink = page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
-    light = [sum(map(int, c[4:-1].split(","))) / 3 for c in (paper, ink)]
-    assert light[0] - light[1] > 120 if scheme == "light" else light[1] - light[0] > 120
+    # Of a figure that Matplotlib drew and of one that the page drew.
+    inks = page.evaluate(
+        "['#data figure svg text', '#explore figure svg text.name'].map(s => "
+        "getComputedStyle(document.querySelector(s)).fill)"
+    )
+    sign = 1 if scheme == "light" else -1
+    for ink in inks:
+        paper_light, ink_light = (sum(map(int, c[4:-1].split(","))) / 3 for c in (paper, ink))
+        assert sign * (paper_light - ink_light) > 120
