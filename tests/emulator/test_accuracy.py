@@ -84,7 +84,7 @@ def nilson_kuusk(shared_dir: Path, monkeypatch: pytest.MonkeyPatch) -> datasets.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "rmse", "nlpd", "least_covered"),
-    [("squared_exponential", 0.0205, -2.55, 0.92), ("matern52", 0.0190, -2.60, 0.90)],
+    [("squared_exponential", 0.0205, -2.55, 0.92), ("matern52", 0.0190, -2.60, 0.85)],
 )
 def test_nilson_kuusk(
     nilson_kuusk: datasets.Dataset, kernel: str, rmse: float, nlpd: float, least_covered: float

@@ -98,7 +98,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ensemble_ : Ensemble
         The hyper-parameters that predictions are made with: a few of the draws, with weights.
     compression_ : Compression
-        How far predictions with these few are from predictions with many.
+        How far predictions with these few are from predictions with the thousand draws that
+        they were chosen from.
     posterior_ : paims.gp.Posterior
         On scaled inputs and outputs.
     inputs_, output_ : InputScaling, OutputScaling

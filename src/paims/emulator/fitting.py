@@ -35,10 +35,12 @@ from paims.sampling import SampleResult, Scheme
 
 FloatArray = npt.NDArray[np.float64]
 
-# Components of a mixture, and draws that they are chosen from: with these numbers predictions
-# are about 0.005 standard deviations from those of all draws, less than the sampler's own noise.
+# Components of a mixture, and draws that they are chosen from. Against predictions with all draws,
+# measured on the paper's three data sets, Friedman and borehole: the mean is off by 0.004 to 0.010
+# standard deviations (root mean square over the box), the standard deviation by 0.3 to 1.2 %. The
+# noise of the draws themselves is about 0.005 standard deviations.
 _N_COMPONENTS = 128
-_N_RESERVOIR = 2048
+_N_RESERVOIR = 1024
 _MODE_MASS = 0.005
 
 
