@@ -134,12 +134,16 @@ class TestInterrupt:
             time.sleep(0.05)
             return TARGET.log_density(x)
 
+        # a process that was started in the background ignores the signal
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
         try:
             result = stopped("interrupted from the keyboard", density)
         finally:
             timer.cancel()
+            timer.join()
+            signal.signal(signal.SIGINT, before)
         assert result.status.name == "interrupted"
 
 
