@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
@@ -130,19 +130,19 @@ class TestInterrupt:
             sample(self.interrupting(after=1))
 
     def test_a_real_signal(self) -> None:
+        calls = []
+
         def density(x: Floats) -> Floats:
-            time.sleep(0.05)
+            calls.append(len(x))
+            if len(calls) == 6:
+                os.kill(os.getpid(), signal.SIGINT)
             return TARGET.log_density(x)
 
         # a process that was started in the background ignores the signal
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
         try:
             result = stopped("interrupted from the keyboard", density)
         finally:
-            timer.cancel()
-            timer.join()
             signal.signal(signal.SIGINT, before)
         assert result.status.name == "interrupted"
 
@@ -196,7 +196,7 @@ class TestProgress:
 
     def test_a_line_on_a_terminal(self) -> None:
         output, shown = self.run("", terminal=True)
-        assert "level 1: beta" in shown
+        assert re.search(r"level [1-9]\d*: beta", shown)  # quick levels share one repaint
         for words in ("effective size", "accepted", "evaluations", "/s"):
             assert words in shown
         assert np.isfinite(float(output))  # standard output is the user's own
