@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from paims._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from paims.emulator import Emulator, load_emulator
     from paims.sampling import (
@@ -18,10 +20,9 @@ if TYPE_CHECKING:
         SoftUniform,
         Uniform,
         anneal,
+        resume,
         sample,
     )
-
-__version__ = "0.1.0"
 
 _HOME = {
     "Emulator": "paims.emulator",
@@ -33,6 +34,7 @@ _HOME = {
     "Uniform": "paims.sampling",
     "anneal": "paims.sampling",
     "load_emulator": "paims.emulator",
+    "resume": "paims.sampling",
     "sample": "paims.sampling",
 }
 _MODULES = ("datasets", "diagnostics", "gp", "plots", "sampling", "simulators")
@@ -47,6 +49,7 @@ __all__ = [
     "Uniform",
     "anneal",
     "load_emulator",
+    "resume",
     "sample",
 ]
 

@@ -7,6 +7,8 @@ goes on to the set of its optima.
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -109,6 +111,20 @@ class HyperparameterDensity:
     posterior: Posterior
     bounds: Reference | None
 
+    @property
+    def description(self) -> dict[str, str]:
+        """Data and model in words: what a checkpoint has to agree with."""
+        posterior = self.posterior
+        return {
+            "X": _named(posterior.X),
+            "y": _named(posterior.y),
+            "H": _named(posterior.H),
+            "kernel": repr(posterior.kernel),
+            "mean": type(posterior.mean).__name__,
+            "prior": repr(posterior.prior),
+            "nugget": repr(posterior.nugget),
+        }
+
     def __call__(self, u: FloatArray) -> FloatArray:
         """Log densities ``(m,)``, not normalised."""
         log_density = self.posterior(u)
@@ -116,6 +132,13 @@ class HyperparameterDensity:
             return log_density
         log_phi = np.asarray(u)[:, : self.posterior.n_inputs]
         return np.asarray(log_density + self.bounds.log_density(log_phi))
+
+
+def _named(array: FloatArray) -> str:
+    """Size of an array, and the beginning of a checksum of its content."""
+    size = " x ".join(str(length) for length in array.shape)
+    content = np.ascontiguousarray(array).tobytes()
+    return f"{size} with sha256 {hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def reference(posterior: Posterior, scheme: str | Scheme = "default") -> Reference:
@@ -165,13 +188,15 @@ def sample_posterior(
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
 ) -> SampleResult:
     """Sample the hyper-parameters of a Gaussian process.
 
     Parameters
     ----------
     posterior : Posterior
-    n_samples, goal, scheme, random_state, n_jobs, progress
+    n_samples, goal, scheme, random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in :func:`paims.sample`.
 
     Returns
@@ -189,6 +214,8 @@ def sample_posterior(
         random_state=random_state,
         n_jobs=n_jobs,
         progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,20 @@ import pytest
 from scipy import stats
 
 import paims
-from paims import gp
+from paims import _sealed, gp
 from paims.emulator import EmulatorFileError, storage
 from paims.emulator._encoding import decode, encode
 from paims.sampling import default_scheme
+
+
+@contextmanager
+def changed(path: Path) -> Iterator[h5py.File]:
+    """Change a saved file as another version of the library might have written it."""
+    with h5py.File(path, "a") as file:
+        yield file
+    content = path.read_bytes()
+    path.write_bytes(_sealed._seal(storage.FORMAT, content[512:]) + content[512:])
+
 
 NEW = np.random.default_rng(9).random((30, 2)) * [1.5, 30.0]
 
@@ -138,7 +150,7 @@ def test_foreign_files(tmp_path: Path) -> None:
 def test_file_of_a_newer_schema(emulator: paims.Emulator, tmp_path: Path) -> None:
     path = tmp_path / "emulator.h5"
     emulator.save(path)
-    with h5py.File(path, "a") as file:
+    with changed(path) as file:
         file.attrs["schema"] = storage.SCHEMA + 1
         file.attrs["version"] = "99.0"
     with pytest.raises(EmulatorFileError, match=r"schema 2, written by version 99.0.*Upgrade"):
@@ -155,23 +167,37 @@ def test_truncated_file(emulator: paims.Emulator, tmp_path: Path, share: float) 
         paims.load_emulator(path)
 
 
-def test_flipped_bit_is_noticed(emulator: paims.Emulator, tmp_path: Path) -> None:
+def test_flipped_bits_are_noticed_before_hdf5_reads_them(
+    emulator: paims.Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "emulator.h5"
     emulator.save(path)
-    with h5py.File(path, "r") as file:
-        chunk = file["ensemble/draws"].id.get_chunk_info(0)
-    content = bytearray(path.read_bytes())
-    content[chunk.byte_offset + chunk.size // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(EmulatorFileError, match="damaged"):
-        paims.load_emulator(path)
+    content = path.read_bytes()
+    places = np.random.default_rng(0).integers(len(content), size=200)
+
+    def opened(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("HDF5 was given a damaged file")
+
+    monkeypatch.setattr(h5py, "File", opened)
+    for number, place in enumerate([*range(0, 512, 40), *places]):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << number % 8
+        path.write_bytes(flipped)
+        with pytest.raises(EmulatorFileError, match=r"cut off|damaged"):
+            paims.load_emulator(path)
+
+
+def test_file_is_hdf5_for_other_programs(emulator: paims.Emulator, tmp_path: Path) -> None:
+    emulator.save(tmp_path / "emulator.h5")
+    with h5py.File(tmp_path / "emulator.h5", "r") as file:
+        np.testing.assert_array_equal(file["ensemble/draws"], emulator.ensemble_.draws)
 
 
 @pytest.mark.parametrize("name", ["settings", "about", "runs", "ensemble", "result/draws"])
 def test_missing_part_is_noticed(emulator: paims.Emulator, tmp_path: Path, name: str) -> None:
     path = tmp_path / "emulator.h5"
     emulator.save(path)
-    with h5py.File(path, "a") as file:
+    with changed(path) as file:
         del file[name]
     with pytest.raises(EmulatorFileError, match="damaged"):
         paims.load_emulator(path)

@@ -2,6 +2,7 @@
 
 from paims.emulator.compression import Compression
 from paims.emulator.estimator import Emulator
+from paims.emulator.fitting import FitInterrupted
 from paims.emulator.mixture import Components, MixturePrediction
 from paims.emulator.modes import EmulatorMode, ModeTable
 from paims.emulator.storage import EmulatorFileError, load_emulator
@@ -12,6 +13,7 @@ __all__ = [
     "Emulator",
     "EmulatorFileError",
     "EmulatorMode",
+    "FitInterrupted",
     "MixturePrediction",
     "ModeTable",
     "load_emulator",

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from paims.emulator.compression import Compression, compress
 from paims.emulator.ensemble import Ensemble
 from paims.emulator.fitting import Learnt, Problem, learn, pose, summaries
-from paims.emulator.mixture import MixturePrediction, as_generator
+from paims.emulator.mixture import MixturePrediction
 from paims.emulator.modes import EmulatorMode, ModeTable
 from paims.emulator.scaling import InputScaling, OutputScaling
 from paims.emulator.validation import check_choice, refuse_text
@@ -158,7 +158,13 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> Emulator:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+    ) -> Emulator:
         """Learn from runs of the simulator.
 
         Parameters
@@ -167,11 +173,22 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Inputs.
         y : (n,) array_like
             Outputs. At least q + 3 runs are needed, q the number of basis functions of the mean.
+        checkpoint : str or path, optional
+            File that the sampler's state is written to after each level. If it is there and is
+            of these runs and settings, the fit goes on from it and ends with the same emulator,
+            to the bit; a file of others is refused.
+        checkpoint_every : float
+            Seconds after which it is written inside a level too.
 
         Returns
         -------
         Emulator
             Itself.
+
+        Raises
+        ------
+        FitInterrupted
+            On Ctrl-C or SIGTERM, a KeyboardInterrupt that says how to go on.
         """
         check_choice("goal", self.goal, ("posterior", "optimum", "map"))
         check_choice("predictive", self.predictive, ("student_t", "gaussian"))
@@ -191,12 +208,14 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         learnt = learn(
             problem,
-            as_generator(self.random_state),
+            self.random_state,
             goal=self.goal,
             n_samples=self.n_samples,
             predictive=self.predictive,
             scheme=self.scheme,
             progress=self.progress,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
         )
         set_fitted(self, problem, learnt)
         return self

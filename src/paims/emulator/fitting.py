@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from scipy.special import gammaln
 
 from paims.emulator.compression import Compression, compress
 from paims.emulator.ensemble import Ensemble
+from paims.emulator.mixture import as_generator
 from paims.emulator.modes import EmulatorMode, ModeTable, describe, draw_table
 from paims.emulator.scaling import InputScaling, OutputScaling
 from paims.emulator.thinning import merge_equal, thin
@@ -42,6 +44,34 @@ FloatArray = npt.NDArray[np.float64]
 _N_COMPONENTS = 128
 _N_RESERVOIR = 1024
 _MODE_MASS = 0.005
+_AFTER = (2**32 - 2,)  # name of the random stream after that of the sampler
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """A fit that Ctrl-C or SIGTERM ended: the emulator is not fitted.
+
+    Attributes
+    ----------
+    result : SampleResult
+        What the sampler had, which is not yet a sample of the posterior.
+    """
+
+    result: SampleResult
+
+    @staticmethod
+    def of(result: SampleResult, checkpoint: str | os.PathLike[str] | None) -> FitInterrupted:
+        """Build from the sampler's result, with what to do next."""
+        advice = (
+            "Pass fit(X, y, checkpoint='fit.h5') next time to be able to go on."
+            if checkpoint is None
+            else f"Call fit again with checkpoint={os.fspath(checkpoint)!r} to go on."
+        )
+        error = FitInterrupted(
+            f"The fit was {result.status.reason} after {len(result.levels)} levels and "
+            f"{result.n_evaluations} evaluations; the emulator is not fitted. {advice}"
+        )
+        error.result = result
+        return error
 
 
 @dataclass(frozen=True)
@@ -129,25 +159,36 @@ def pose(
 
 def learn(
     problem: Problem,
-    rng: np.random.Generator,
+    random_state: Any,
     *,
     goal: str,
     n_samples: int | None,
     predictive: str,
     scheme: str | Scheme,
     progress: bool,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
 ) -> Learnt:
     """Sample the posterior, find its modes and choose the components of the mixture."""
     posterior = problem.posterior
+    rng = as_generator(random_state)
+    seed = int.from_bytes(rng.bytes(16), "little")
     result = sample_posterior(
         posterior,
         n_samples,
         goal="optimum" if goal == "optimum" else "posterior",
         scheme=scheme,
-        random_state=int.from_bytes(rng.bytes(16), "little"),
+        # Without a seed, that of the checkpoint is as good as another.
+        random_state=None if random_state is None and checkpoint is not None else seed,
         n_jobs=posterior.n_jobs,
         progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
+    if result.status.name == "interrupted":
+        raise FitInterrupted.of(result, checkpoint)
+    if result.random_state != seed:  # so that what follows is that of the run in the checkpoint
+        rng = np.random.default_rng(np.random.SeedSequence(result.random_state, spawn_key=_AFTER))
     modes = result.modes(min_mass=0.0)
     best = find_best(result, modes)
     if goal == "map":

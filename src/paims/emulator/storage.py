@@ -11,22 +11,23 @@ Schema 1::
     /ensemble/...    draws, weights: the components of the mixture
     /result/...      what the sampler gave; /result/posterior/... for goal="optimum"
 
-Every dataset has a checksum.
+    /provenance      where it comes from, as JSON, if that was given
+
+The file has a checksum, which is verified before HDF5 reads it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import uuid
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 import paims
+from paims._sealed import SealError, get_json, open_sealed, put_array, put_json, write_sealed
 from paims.emulator._encoding import decode, encode
 from paims.emulator.compression import Compression
 from paims.emulator.ensemble import Ensemble
@@ -43,20 +44,22 @@ from paims.sampling import SampleResult, Status
 FORMAT = "paims-emulator"
 SCHEMA = 1
 
+T = TypeVar("T")
+
 
 class EmulatorFileError(ValueError):
     """A file that no emulator can be loaded from."""
 
 
-def save_emulator(emulator: Emulator, path: str | os.PathLike[str]) -> None:
+def save_emulator(
+    emulator: Emulator,
+    path: str | os.PathLike[str],
+    provenance: dict[str, Any] | None = None,
+) -> None:
     """Write a fitted emulator to a file, whole or not at all.
 
-    The file is written beside its place, flushed to the disk and renamed: an interruption leaves
-    what was there before.
+    An interruption leaves what was there before. ``provenance`` is kept beside the emulator.
     """
-    import h5py  # noqa: PLC0415 - slow to import, seldom needed
-
-    target = Path(path)
     settings = {
         name: encode(name, value)
         for name, value in emulator.get_params(deep=False).items()
@@ -64,24 +67,21 @@ def save_emulator(emulator: Emulator, path: str | os.PathLike[str]) -> None:
     }
     seed = emulator.random_state
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with h5py.File(temporary, "w") as file:
-            file.attrs.update(format=FORMAT, schema=SCHEMA, version=paims.__version__)
-            _put_json(file, "settings", settings)
-            _put_json(file, "about", _about(emulator))
-            _put_arrays(file, "inputs", dataclasses.asdict(emulator.inputs_))
-            _put_json(file, "output", dataclasses.asdict(emulator.output_))
-            _put_arrays(file, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
-            ensemble = emulator.ensemble_
-            _put_arrays(file, "ensemble", {"draws": ensemble.draws, "weights": ensemble.weights})
-            _put_result(file, "result", emulator.result_)
-        _flush(temporary)
-        os.replace(temporary, target)
-        _flush(target.parent)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+
+    def fill(file: Any) -> None:
+        file.attrs.update(format=FORMAT, schema=SCHEMA, version=paims.__version__)
+        put_json(file, "settings", settings)
+        put_json(file, "about", _about(emulator))
+        _put_arrays(file, "inputs", dataclasses.asdict(emulator.inputs_))
+        put_json(file, "output", dataclasses.asdict(emulator.output_))
+        _put_arrays(file, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
+        ensemble = emulator.ensemble_
+        _put_arrays(file, "ensemble", {"draws": ensemble.draws, "weights": ensemble.weights})
+        _put_result(file, "result", emulator.result_)
+        if provenance is not None:
+            put_json(file, "provenance", provenance)
+
+    write_sealed(Path(path), FORMAT, fill)
 
 
 def load_emulator(path: str | os.PathLike[str]) -> Emulator:
@@ -102,21 +102,33 @@ def load_emulator(path: str | os.PathLike[str]) -> Emulator:
     EmulatorFileError
         If the file is something else, is damaged, or is from a newer version of the library.
     """
-    import h5py  # noqa: PLC0415 - slow to import, seldom needed
+    return _load(Path(path), _read)
 
-    path = Path(path)
+
+def load_provenance(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was stored beside an emulator, with the ``version`` of the library that wrote it."""
+
+    def read(file: Any) -> dict[str, Any]:
+        stored = get_json(file, "provenance") if "provenance" in file else {}
+        return {"version": str(file.attrs["version"]), **stored}
+
+    return _load(Path(path), read)
+
+
+def _load(path: Path, read: Callable[[Any], T]) -> T:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r} to load an emulator from.")
-    if not h5py.is_hdf5(path):
-        raise EmulatorFileError(
-            f"{str(path)!r} is not a saved emulator: it is not an HDF5 file, or was cut off."
-        )
     try:
-        with h5py.File(path, "r") as file:
+        with open_sealed(path, FORMAT) as file:
             _check_header(file, path)
-            return _read(file)
+            return read(file)
     except EmulatorFileError:
         raise
+    except SealError as error:
+        raise EmulatorFileError(
+            f"{str(path)!r} cannot be loaded as an emulator: {error}. Save the emulator again, or "
+            "copy the file again from where it is whole."
+        ) from None
     except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise EmulatorFileError(
             f"{str(path)!r} is a damaged emulator file ({error}): save the emulator again, or "
@@ -125,10 +137,6 @@ def load_emulator(path: str | os.PathLike[str]) -> Emulator:
 
 
 def _check_header(file: Any, path: Path) -> None:
-    if file.attrs.get("format") != FORMAT:
-        raise EmulatorFileError(
-            f"{str(path)!r} is an HDF5 file of something else than an emulator of this library."
-        )
     schema = int(file.attrs["schema"])
     if schema > SCHEMA:
         raise EmulatorFileError(
@@ -139,14 +147,14 @@ def _check_header(file: Any, path: Path) -> None:
 
 
 def _read(file: Any) -> Emulator:
-    settings = {name: decode(value) for name, value in _get_json(file, "settings").items()}
-    about = _get_json(file, "about")
+    settings = {name: decode(value) for name, value in get_json(file, "settings").items()}
+    about = get_json(file, "about")
     emulator = Emulator(**settings)
     emulator.n_features_in_ = int(about["n_features"])
     if about["feature_names"] is not None:
         emulator.feature_names_in_ = np.array(about["feature_names"], dtype=object)
     inputs = InputScaling(**_get_arrays(file, "inputs"))
-    output = OutputScaling(**_get_json(file, "output"))
+    output = OutputScaling(**get_json(file, "output"))
     runs = _get_arrays(file, "runs")
     posterior = Posterior(
         runs["X"],
@@ -205,18 +213,18 @@ def _put_result(parent: Any, name: str, result: SampleResult) -> None:
         if isinstance(value, SampleResult):
             _put_result(group, field.name, value)
         elif isinstance(value, np.ndarray):
-            _put(group, field.name, value)
+            put_array(group, field.name, value)
         elif isinstance(value, Status):
             plain[field.name] = dataclasses.asdict(value)
         elif field.name != "density_fn":
             plain[field.name] = encode(field.name, value)
-    _put_json(group, "plain", plain)
+    put_json(group, "plain", plain)
 
 
 def _get_result(group: Any, posterior: Posterior) -> SampleResult:
     fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
-        for key, value in _get_json(group, "plain").items()
+        for key, value in get_json(group, "plain").items()
     }
     fields["status"] = Status(**fields["status"])
     for name in group:
@@ -229,37 +237,11 @@ def _get_result(group: Any, posterior: Posterior) -> SampleResult:
     return SampleResult(**fields, density_fn=density(posterior))
 
 
-def _put(parent: Any, name: str, array: Any) -> None:
-    options = {"fletcher32": True, "compression": "gzip", "shuffle": True}
-    parent.create_dataset(name, data=array, **(options if np.size(array) else {}))
-
-
 def _put_arrays(parent: Any, name: str, arrays: dict[str, Any]) -> None:
     group = parent.create_group(name)
     for key, array in arrays.items():
-        _put(group, key, array)
+        put_array(group, key, array)
 
 
 def _get_arrays(parent: Any, name: str) -> dict[str, Any]:
     return {key: item[()] for key, item in parent[name].items()}
-
-
-def _put_json(parent: Any, name: str, value: Any) -> None:
-    _put(parent, name, np.array([json.dumps(value).encode()]))
-
-
-def _get_json(parent: Any, name: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(parent[name][0])
-    return value
-
-
-def _flush(path: Path) -> None:
-    """Make the system write a file, or a folder's entries, to the disk."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:
-        return  # Some systems do not open folders.
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

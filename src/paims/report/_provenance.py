@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-
-import numpy as np
 
 import paims
 from paims.emulator import Emulator
+from paims.emulator.storage import load_provenance, save_emulator
 
-_NAME = "provenance"
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "h5py")
 
 
@@ -60,30 +55,14 @@ def save_with_provenance(
 
     :func:`paims.load_emulator` reads the file as any other.
     """
-    import h5py  # noqa: PLC0415 - slow to import, seldom needed
-
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        emulator.save(temporary)
-        with h5py.File(temporary, "a") as file:
-            text = json.dumps(asdict(provenance)).encode()
-            file.create_dataset(_NAME, data=np.array([text]))
-        os.replace(temporary, target)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+    save_emulator(emulator, path, asdict(provenance))
 
 
 def read_provenance(path: str | os.PathLike[str]) -> Provenance:
     """Provenance in an emulator's file; what is not there is left unknown."""
-    import h5py  # noqa: PLC0415 - slow to import, seldom needed
-
-    with h5py.File(path, "r") as file:
-        if _NAME not in file:
-            return Provenance(versions={"paims": str(file.attrs["version"])})
-        stored = json.loads(file[_NAME][0])
+    stored = load_provenance(path)
     known = {item.name for item in fields(Provenance)}
     values = {key: value for key, value in stored.items() if key in known}
+    values.setdefault("versions", {"paims": stored["version"]})
     values["warnings"] = tuple(values.get("warnings", ()))
     return Provenance(**values)

@@ -1,12 +1,17 @@
 """Densities and populations: the PAIMS sampler, for any density."""
 
+from paims.sampling.calls import DensityError
+from paims.sampling.checkpoint import CheckpointError
 from paims.sampling.modes import Mode
 from paims.sampling.references import Normal, Product, Reference, SoftUniform, Uniform
 from paims.sampling.result import SampleResult, SamplingWarning, Status
+from paims.sampling.resuming import resume
 from paims.sampling.run import Level, anneal, sample
 from paims.sampling.scheme import Scheme, default_scheme, paper_scheme
 
 __all__ = [
+    "CheckpointError",
+    "DensityError",
     "Level",
     "Mode",
     "Normal",
@@ -21,5 +26,6 @@ __all__ = [
     "anneal",
     "default_scheme",
     "paper_scheme",
+    "resume",
     "sample",
 ]

@@ -40,11 +40,12 @@ def assemble(
     status: Status,
     names: tuple[str, ...],
     recycler: Recycler,
+    go_on: str = "",
 ) -> SampleResult:
     """Build the result from the state at temperature 1, or as near to it as the run came."""
     state = last if at_one is None else at_one
     weighted = _weigh(state, infos, scheme, recycler)
-    notes = _notes(state, infos, weighted, target, scheme, status)
+    notes = _notes(state, infos, weighted, target, scheme, status, go_on)
     result = SampleResult(
         draws=weighted.points.theta,
         log_density=weighted.points.log_pi,
@@ -61,7 +62,9 @@ def assemble(
         goal="posterior",
         source=weighted.source,
         warnings=tuple(notes),
-        density_fn=target.log_pi,
+        n_rejected=target.n_rejected,
+        random_state=state.seed,
+        density_fn=target.bare().log_pi,
     )
     if goal == "posterior":
         return result
@@ -130,6 +133,7 @@ def _notes(
     target: Target,
     scheme: Scheme,
     status: Status,
+    go_on: str,
 ) -> list[str]:
     """What a user should know: each says what was seen and what to do."""
     notes = []
@@ -137,7 +141,7 @@ def _notes(
     if status.name != "converged":
         notes.append(
             f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
-            "are importance weighted from there and the rest may be rough."
+            f"are importance weighted from there and the rest may be rough. {go_on}".rstrip()
         )
     rates = [info.local_acceptance * info.global_acceptance for info in infos]
     if infos and min(rates) < 0.02:
@@ -162,6 +166,11 @@ def _notes(
         notes.append(
             f"log_density was NaN at {target.n_nan} of {target.n_evaluations} points; these count "
             "as zero density. Return -inf where that is meant."
+        )
+    if target.n_rejected:
+        notes.append(
+            f"log_density raised at {target.n_rejected} of {target.n_evaluations} points, which "
+            f"count as zero density; the first exception was {target.why_rejected}."
         )
     return notes
 

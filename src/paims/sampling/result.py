@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from paims.sampling._arrays import Array
+from paims.sampling.calls import LogDensity
 from paims.sampling.level import LevelInfo
 from paims.sampling.modes import Mode, find_modes
 from paims.sampling.modes import climb as climb_to_tops
 from paims.sampling.resampling import systematic
-from paims.sampling.target import LogDensity
 
 
 class SamplingWarning(UserWarning):
@@ -65,6 +65,10 @@ class SampleResult:
         What the run noticed.
     posterior : SampleResult or None
         For goal="optimum": the draws of the density itself, at temperature 1.
+    n_rejected : int
+        How often the density raised an exception that counts as zero (``on_error="reject"``).
+    random_state : int or None
+        Gives the same run again.
     """
 
     draws: Array
@@ -83,6 +87,8 @@ class SampleResult:
     source: str
     warnings: tuple[str, ...] = ()
     posterior: SampleResult | None = None
+    n_rejected: int = 0
+    random_state: int | None = None
     density_fn: LogDensity | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from paims.sampling._arrays import Array
+from paims.sampling.calls import REJECTED, Call, LogDensity
+from paims.sampling.journal import Entry
 from paims.sampling.references import Reference
-
-LogDensity = Callable[[Array], Any]
 
 
 class StopSampling(Exception):
@@ -52,6 +52,43 @@ class Points:
         )
 
 
+class Evaluator(Protocol):
+    """Where the density is evaluated."""
+
+    def fill(self, call: Call, theta: Array, entry: Entry, tick: Callable[[], None]) -> None:
+        """Evaluate what is missing in an entry; ``tick`` is called whenever some of it is there.
+
+        Parameters
+        ----------
+        call : Call
+        theta : ndarray, shape (m, n_params)
+        entry : Entry
+            Of these points.
+        tick : callable
+            May raise, which ends the evaluation.
+        """
+
+
+class InThisCall:
+    """Evaluates a batch by one call of the density."""
+
+    def fill(self, call: Call, theta: Array, entry: Entry, tick: Callable[[], None]) -> None:
+        """Evaluate what is missing."""
+        rows = entry.missing
+        entry.put(rows, call(theta[rows]))
+        tick()
+
+
+class Recorder(Protocol):
+    """Who keeps the values of batches, so that none is evaluated twice."""
+
+    def begin(self, theta: Array) -> Entry:
+        """Return the entry of the next batch."""
+
+    def tick(self) -> None:
+        """Notice that there are new values."""
+
+
 @dataclass
 class Target:
     """A log density with its reference, evaluated batch by batch, counted and limited.
@@ -71,6 +108,10 @@ class Target:
     max_evaluations : int, optional
     deadline : float, optional
         Value of ``time.monotonic()`` after which no batch starts.
+    on_error : {"raise", "reject"}
+        What to do when the density raises.
+    evaluator : Evaluator
+    recorder : Recorder, optional
     """
 
     log_density: LogDensity
@@ -79,8 +120,13 @@ class Target:
     times_reference: bool = False
     max_evaluations: int | None = None
     deadline: float | None = None
+    on_error: str = "raise"
+    evaluator: Evaluator = field(default_factory=InThisCall)
+    recorder: Recorder | None = None
     n_evaluations: int = field(default=0, init=False)
     n_nan: int = field(default=0, init=False)
+    n_rejected: int = field(default=0, init=False)
+    why_rejected: str = field(default="", init=False)
 
     def evaluate(self, theta: Array) -> Points:
         """Evaluate a batch ``(m, n_params)``."""
@@ -92,56 +138,61 @@ class Target:
             )
         log_pi = np.full(len(theta), -np.inf)
         inside = np.isfinite(log_m)
-        n_inside = int(np.count_nonzero(inside))
-        if n_inside:
-            self._check_limits(n_inside)
-            values = self._call(theta[inside])
-            self.n_evaluations += n_inside
-            is_nan = np.isnan(values)
-            self.n_nan += int(np.count_nonzero(is_nan))
-            values[is_nan] = -np.inf
+        if np.any(inside):
+            values = self._values(theta[inside])
             log_pi[inside] = values + log_m[inside] if self.times_reference else values
         return Points(theta, log_pi, log_m)
 
     def log_pi(self, theta: Array) -> Array:
         """Log density of the target at a batch, without limits or counts."""
-        free = Target(self.log_density, self.reference, self.vectorized, self.times_reference)
-        return free.evaluate(np.atleast_2d(theta)).log_pi
+        return self.bare().evaluate(np.atleast_2d(theta)).log_pi
 
-    def _check_limits(self, size: int) -> None:
-        if self.max_evaluations is not None and self.n_evaluations + size > self.max_evaluations:
+    def bare(self) -> Target:
+        """Copy without limits, counts and records."""
+        return Target(
+            self.log_density,
+            self.reference,
+            self.vectorized,
+            self.times_reference,
+            on_error=self.on_error,
+        )
+
+    def raw(self, theta: Array) -> Array:
+        """What the density returns at a few points, not counted or recorded."""
+        entry = Entry.blank(theta)
+        self.evaluator.fill(self._call, theta, entry, lambda: None)
+        return entry.values
+
+    @property
+    def _call(self) -> Call:
+        return Call(self.log_density, self.vectorized, self.on_error)
+
+    def _values(self, theta: Array) -> Array:
+        """Evaluate points inside the support, or look them up."""
+        if (
+            self.max_evaluations is not None
+            and self.n_evaluations + len(theta) > self.max_evaluations
+        ):
             raise StopSampling(
-                f"the next batch of {size} would pass max_evaluations={self.max_evaluations}"
+                f"the next batch of {len(theta)} would pass max_evaluations={self.max_evaluations}"
             )
+        entry = Entry.blank(theta) if self.recorder is None else self.recorder.begin(theta)
+        if entry.missing.size:
+            self._check_time()
+            self.evaluator.fill(self._call, theta, entry, self._tick)
+        self.n_evaluations += len(theta)
+        is_nan = np.isnan(entry.values)
+        self.n_nan += int(np.count_nonzero(is_nan))
+        self.n_rejected += int(np.count_nonzero(entry.known == REJECTED))
+        self.why_rejected = self.why_rejected or entry.why
+        return np.where(is_nan, -np.inf, entry.values)
+
+    def _check_time(self) -> None:
         if self.deadline is not None and monotonic() >= self.deadline:
             raise StopSampling("max_seconds is over")
 
-    def _call(self, theta: Array) -> Array:
-        if self.vectorized:
-            raw = self.log_density(theta.copy())
-        else:
-            raw = [self.log_density(point.copy()) for point in theta]
-        values = np.asarray(raw)
-        if np.iscomplexobj(values) or values.dtype.kind not in "fiub":
-            raise TypeError(
-                f"log_density must return real numbers; got dtype {values.dtype}. "
-                "Return the log of a density, -inf where it is zero."
-            )
-        if values.shape != (len(theta),):
-            hint = (
-                "If your function takes one point at a time, pass vectorized=False."
-                if self.vectorized
-                else "Return one number for a point."
-            )
-            raise ValueError(
-                f"log_density must return shape ({len(theta)},) for a batch of shape "
-                f"{theta.shape}; got shape {values.shape}. {hint}"
-            )
-        values = values.astype(float)
-        if np.any(values == np.inf):
-            at = theta[np.argmax(values == np.inf)].tolist()
-            raise ValueError(
-                f"log_density is +inf at {at}: not a density. Return a finite number, or -inf "
-                "where the density is zero."
-            )
-        return values
+    def _tick(self) -> None:
+        """Keep what is there, and end in the middle of a batch only if nothing is lost."""
+        if self.recorder is not None:
+            self.recorder.tick()
+            self._check_time()
