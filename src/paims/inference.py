@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -190,20 +191,26 @@ def sample_posterior(
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
+    executor: Any = None,
 ) -> SampleResult:
     """Sample the hyper-parameters of a Gaussian process.
 
     Parameters
     ----------
     posterior : Posterior
-    n_samples, goal, scheme, random_state, n_jobs, progress, checkpoint, checkpoint_every
+    n_samples, goal, scheme, random_state, n_jobs, progress
         As in :func:`paims.sample`.
+    checkpoint, checkpoint_every, executor
+        As there too.
 
     Returns
     -------
     SampleResult
         Draws of u; names are those of ``posterior.parameter_names``.
     """
+    if executor is not None:  # As many threads as workers are enough.
+        posterior = copy(posterior)
+        posterior.n_jobs = 1
     return sample(
         density(posterior),
         reference(posterior, scheme),
@@ -216,6 +223,7 @@ def sample_posterior(
         progress=progress,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        executor=executor,
     )
 
 

@@ -164,6 +164,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y: Any,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        executor: Any = None,
     ) -> Emulator:
         """Learn from runs of the simulator.
 
@@ -179,6 +180,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             to the bit; a file of others is refused.
         checkpoint_every : float
             Seconds after which it is written inside a level too.
+        executor : optional
+            Workers to evaluate the posterior with, as in :func:`paims.sample`, in place of the
+            ``n_jobs`` threads of this process.
 
         Returns
         -------
@@ -216,6 +220,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             progress=self.progress,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            executor=executor,
         )
         set_fitted(self, problem, learnt)
         return self

@@ -168,6 +168,7 @@ def learn(
     progress: bool,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
+    executor: Any = None,
 ) -> Learnt:
     """Sample the posterior, find its modes and choose the components of the mixture."""
     posterior = problem.posterior
@@ -184,6 +185,7 @@ def learn(
         progress=progress,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
+        executor=executor,
     )
     if result.status.name == "interrupted":
         raise FitInterrupted.of(result, checkpoint)

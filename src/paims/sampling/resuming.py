@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from paims._parallel import n_threads
 from paims.sampling.arguments import as_target, check_on_error, check_positive
 from paims.sampling.calls import LogDensity
 from paims.sampling.checkpoint import Checkpoint, CheckpointError, read_checkpoint
 from paims.sampling.execution import Run
-from paims.sampling.inside import InThisProcess
+from paims.sampling.executors import evaluating
 from paims.sampling.references import Reference
 from paims.sampling.result import SampleResult
 from paims.sampling.settings import plan_of, stored_reference
@@ -28,7 +29,9 @@ def resume(
     max_levels: int = 500,
     progress: bool = True,
     checkpoint_every: float = 60.0,
+    executor: Any = None,
     on_error: str = "raise",
+    batch_timeout: float | None = None,
 ) -> SampleResult:
     """Go on with a run of :func:`paims.sample` from its checkpoint.
 
@@ -45,8 +48,10 @@ def resume(
     reference : Reference, optional
         Needed if the run began with a reference, or prior, that is not
         :class:`~paims.Uniform`, :class:`~paims.SoftUniform` or :class:`~paims.Normal`.
-    n_jobs, max_evaluations, max_seconds, max_levels, progress, checkpoint_every, on_error
+    n_jobs, max_evaluations, max_seconds, max_levels, progress
         As in :func:`paims.sample`.
+    checkpoint_every, executor, on_error, batch_timeout
+        As there too. None of these need be as it was when the run began.
 
     Returns
     -------
@@ -75,6 +80,7 @@ def resume(
         max_seconds=max_seconds,
         max_levels=max_levels,
         checkpoint_every=checkpoint_every,
+        batch_timeout=batch_timeout,
     )
     check_on_error(on_error)
     n_threads(n_jobs)  # refuses a bad value before any work
@@ -92,6 +98,6 @@ def resume(
         target = as_target(log_density, where, None, None, settings["vectorized"])
     target.max_evaluations, target.on_error = max_evaluations, on_error
     target.deadline = None if max_seconds is None else monotonic() + max_seconds
-    target.evaluator = InThisProcess(checkpoint_every)
     checkpoint = Checkpoint(Path(path), checkpoint_every, settings, snapshot)
-    return Run(target, plan_of(settings, n_jobs), checkpoint).run(max_levels, progress)
+    with evaluating(executor, checkpoint_every, batch_timeout) as target.evaluator:
+        return Run(target, plan_of(settings, n_jobs), checkpoint).run(max_levels, progress)

@@ -21,7 +21,7 @@ from paims.sampling.arguments import (
 from paims.sampling.calls import LogDensity
 from paims.sampling.checkpoint import open_checkpoint
 from paims.sampling.execution import Run
-from paims.sampling.inside import InThisProcess
+from paims.sampling.executors import evaluating
 from paims.sampling.pool import Recycler
 from paims.sampling.references import Reference
 from paims.sampling.result import SampleResult
@@ -86,7 +86,9 @@ def sample(
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
+    executor: Any = None,
     on_error: str = "raise",
+    batch_timeout: float | None = None,
 ) -> SampleResult:
     """Sample a density, all its modes with their masses, and its evidence.
 
@@ -136,10 +138,19 @@ def sample(
         numbers such as hashes of its data, which has to be the same too.
     checkpoint_every : float
         Seconds after which the file is written inside a level too.
+    executor : optional
+        Where the density is evaluated; by default in this process. A
+        ``concurrent.futures.Executor`` (threads, processes, MPI); a function that makes one, such
+        as ``lambda: ProcessPoolExecutor(4)``, which is called again when a worker has died; a
+        ``joblib.Parallel``; or a ``distributed.Client`` of a Dask cluster. Batches are split by
+        what a point is seen to cost. The draws are the same to the bit for every choice.
     on_error : {"raise", "reject"}
         What to do if the density raises an exception: end the run with a
         :class:`~paims.sampling.DensityError` that says where it did, or count the point as zero
         density.
+    batch_timeout : float, optional
+        Seconds after which a batch of points that has not returned ends the run, with a
+        :class:`~paims.sampling.DensityError` that has the points.
 
     Returns
     -------
@@ -164,6 +175,7 @@ def sample(
         max_seconds=max_seconds,
         max_levels=max_levels,
         checkpoint_every=checkpoint_every,
+        batch_timeout=batch_timeout,
     )
     check_on_error(on_error)
     target.max_evaluations, target.on_error = max_evaluations, on_error
@@ -180,6 +192,7 @@ def sample(
     opened = None
     if checkpoint is not None:
         settings = as_settings(plan, target)
-        target.evaluator = InThisProcess(checkpoint_every)
         opened = open_checkpoint(Path(checkpoint), checkpoint_every, settings, n_jobs)
-    return Run(target, plan, opened).run(max_levels, progress)
+    every = None if opened is None else checkpoint_every
+    with evaluating(executor, every, batch_timeout) as target.evaluator:
+        return Run(target, plan, opened).run(max_levels, progress)

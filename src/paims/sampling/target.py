@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import monotonic
 from typing import Any, Protocol
 
@@ -163,7 +164,7 @@ class Target:
         self.evaluator.fill(self._call, theta, entry, lambda: None)
         return entry.values
 
-    @property
+    @cached_property
     def _call(self) -> Call:
         return Call(self.log_density, self.vectorized, self.on_error)
 
