@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from paims import simulators
+from paims.sampling.checkpoint import read_checkpoint
 
 
 class Terminal:
@@ -109,18 +110,25 @@ def test_progress_and_result_in_a_terminal(tmp_path: Path) -> None:
     assert (tmp_path / "tried" / "report.html").exists()
 
 
-def test_ctrl_c_leaves_nothing_half_written(big_runs: Path, tmp_path: Path) -> None:
-    old = tmp_path / "emulator.h5"
-    old.write_text("what was there before")
-    terminal = Terminal(["fit", "runs.csv", "-y", "flow", "--force"], tmp_path)
+@pytest.mark.parametrize("how", ["ctrl-c", "sigterm"])
+def test_an_interrupted_fit_goes_on(big_runs: Path, tmp_path: Path, how: str) -> None:
+    command = ["fit", "runs.csv", "--output", "flow"]
+    terminal = Terminal(command, tmp_path)
     try:
         terminal.wait_for(lambda text: re.search(r"level [1-9]\d*: beta", _plain(text)))
-        terminal.type(b"\x03")
+        if how == "ctrl-c":
+            terminal.type(b"\x03")
+        else:
+            terminal.process.send_signal(signal.SIGTERM)
         assert terminal.end() == 130
     finally:
         terminal.close()
     shown = _plain(terminal.shown)
-    assert "paims: interrupted. The fit was not finished; no file was written or changed." in shown
+    assert "paims: interrupted. The fit was not finished; what it has is in" in shown
     assert "Traceback" not in shown
-    assert old.read_text() == "what was there before"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
+    assert f"paims {' '.join(command)}" in shown.split("To go on:")[1]
+    # nothing half written, and all that is needed to go on
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["emulator.checkpoint.h5", "runs.csv"]
+    _, snapshot = read_checkpoint(tmp_path / "emulator.checkpoint.h5", None)
+    assert snapshot.infos

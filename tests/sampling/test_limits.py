@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,42 @@ class TestInterrupt:
         finally:
             signal.signal(signal.SIGINT, before)
         assert result.status.name == "interrupted"
+
+
+class TestTermination:
+    def terminating(self, after: int) -> Any:
+        calls = []
+
+        def density(x: Floats) -> Floats:
+            calls.append(len(x))
+            if len(calls) == after:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return TARGET.log_density(x)
+
+        return density
+
+    def test_gives_what_there_is(self) -> None:
+        before = signal.getsignal(signal.SIGTERM)
+        result = stopped("terminated by a signal", self.terminating(after=6))
+        assert result.status.name == "interrupted"
+        whole = sample()
+        np.testing.assert_array_equal(result.levels, whole.levels[: len(result.levels)])
+        assert signal.getsignal(signal.SIGTERM) is before
+
+    def test_a_program_that_handles_the_signal_goes_on_handling_it(self) -> None:
+        seen = []
+        before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+        try:
+            result = sample(self.terminating(after=6))
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert seen == [signal.SIGTERM]
+        assert result.status.name == "converged"
+
+    def test_other_threads_leave_signals_alone(self) -> None:
+        with ThreadPoolExecutor(1) as threads:
+            result = threads.submit(sample).result()
+        assert result.status.name == "converged"
 
 
 SCRIPT = """

@@ -10,7 +10,14 @@ import typer
 import paims
 from paims.cli._errors import CommandError, ExitCode
 from paims.cli._files import check_target, write_text
-from paims.cli._running import collected_warnings, command, print_json, say, working
+from paims.cli._running import (
+    collected_warnings,
+    command,
+    print_json,
+    same_command,
+    say,
+    working,
+)
 from paims.cli._tables import STANDARD, format_csv, read_table
 
 app = typer.Typer(
@@ -78,6 +85,7 @@ def demo(
 )
 @command
 def fit(
+    context: typer.Context,
     runs: Annotated[str, typer.Argument(metavar="RUNS", help="Table of runs, one per row.")],
     output: Annotated[
         str | None, typer.Option("--output", "-y", help="Column to emulate.")
@@ -113,11 +121,21 @@ def fit(
     ] = None,
     seed: _Seed = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="File to go on from after an interruption; by default one beside --save, removed "
+            "when the fit is done."
+        ),
+    ] = None,
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
-    """Fit an emulator to a table of runs and save it."""
-    from paims.cli._fit import fit_emulator, select  # noqa: PLC0415 - slow to import
+    """Fit an emulator to a table of runs and save it.
+
+    A fit that was interrupted goes on when the command is given again.
+    """
+    from paims.cli._fit import Resumable, fit_emulator, select  # noqa: PLC0415 - slow to import
 
     if save == STANDARD:
         raise CommandError("An emulator cannot go to standard output; give --save a file name.")
@@ -133,7 +151,8 @@ def fit(
         "random_state": seed,
         "n_jobs": jobs,
     }
-    emulator, provenance = fit_emulator(table, selection, arguments, quiet=as_json)
+    resumable = Resumable.beside(save, checkpoint, same_command(context), force)
+    emulator, provenance = fit_emulator(table, selection, arguments, as_json, resumable)
 
     from paims.cli._describe import emulator_as_dict, print_emulator  # noqa: PLC0415
     from paims.report import save_with_provenance  # noqa: PLC0415
@@ -142,6 +161,7 @@ def fit(
         save_with_provenance(emulator, save, provenance)
     except OSError as error:
         raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
+    resumable.done()
     if as_json:
         print_json({"file": save, **emulator_as_dict(emulator, provenance)})
         return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from paims.cli._errors import CommandError, Interrupted
-from paims.cli._running import collected_warnings, interruptible
+from paims.cli._running import collected_warnings, interruptible, say
 from paims.cli._tables import Table
 
 if TYPE_CHECKING:
@@ -52,10 +53,57 @@ def _names(text: str | None) -> list[str]:
     return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+@dataclass(frozen=True)
+class Resumable:
+    """The checkpoint of a fit.
+
+    Attributes
+    ----------
+    path : Path
+    kept : bool
+        Whether it stays when the fit is done, as the user has named it.
+    command : str
+        That goes on.
+    """
+
+    path: Path
+    kept: bool
+    command: str
+
+    @staticmethod
+    def beside(save: str, checkpoint: str | None, command: str, force: bool) -> Resumable:
+        """The file that the user names, or one beside the emulator."""
+        target = Path(save)
+        beside = target.with_name(f"{target.stem}.checkpoint.h5")
+        path = beside if checkpoint is None else Path(checkpoint)
+        if checkpoint is None and force:
+            path.unlink(missing_ok=True)  # A file of our own, and to begin anew is what is asked.
+        elif path.resolve() == target.resolve():
+            raise CommandError("--checkpoint and --save must be different files.")
+        return Resumable(path, checkpoint is not None, command)
+
+    def interrupted(self) -> Interrupted:
+        """What to say when the fit was not finished."""
+        if not self.path.exists():
+            return Interrupted("The fit was not finished; no file was written or changed.")
+        return Interrupted(
+            f"The fit was not finished; what it has is in {self.path}. To go on:\n  {self.command}"
+        )
+
+    def done(self) -> None:
+        """Remove the file that nobody asked for."""
+        if not self.kept:
+            self.path.unlink(missing_ok=True)
+
+
 def fit_emulator(
-    table: Table, selection: Selection, options: dict[str, Any], quiet: bool
+    table: Table,
+    selection: Selection,
+    options: dict[str, Any],
+    quiet: bool,
+    resumable: Resumable | None = None,
 ) -> tuple[Emulator, Provenance]:
-    """Fit an emulator, with progress on a terminal; Ctrl-C leaves nothing behind.
+    """Fit an emulator, with progress on a terminal; Ctrl-C leaves the checkpoint only.
 
     Parameters
     ----------
@@ -65,6 +113,8 @@ def fit_emulator(
         Arguments of :class:`paims.Emulator`.
     quiet : bool
         Neither progress nor warnings on standard error.
+    resumable : Resumable, optional
+        Where to go on from, and where to leave what is there.
     """
     advice = "Other columns can be left out with --ignore, or inputs chosen with --inputs."
     y = table.values([selection.output])[:, 0]
@@ -74,23 +124,32 @@ def fit_emulator(
 
     from paims.emulator import Emulator  # noqa: PLC0415
     from paims.report import Provenance  # noqa: PLC0415
+    from paims.sampling import CheckpointError  # noqa: PLC0415
 
+    checkpoint = None if resumable is None else resumable.path
+    if checkpoint is not None and checkpoint.exists() and not quiet:
+        say(f"Going on from {checkpoint}.")
     emulator = Emulator(**options, progress=not quiet)
     start = monotonic()
-    # The sampler answers Ctrl-C with the draws it has, which are not yet the posterior's.
+    ended = False
     with interruptible() as pressed, collected_warnings(shown=False) as texts:
         try:
-            emulator.fit(pd.DataFrame(X, columns=list(selection.inputs)), y)
+            frame = pd.DataFrame(X, columns=list(selection.inputs))
+            emulator.fit(frame, y, checkpoint=checkpoint)
+        except CheckpointError as error:
+            raise CommandError(str(error)) from None
         except ValueError as error:
             if not pressed():
                 raise CommandError(f"{table.name}: {error}") from None
-        except KeyboardInterrupt:
-            pass
+        except KeyboardInterrupt:  # FitInterrupted is one too
+            ended = True
         except Exception:
             if not pressed():
                 raise
-    if pressed():
-        raise Interrupted("The fit was not finished; no file was written or changed.")
+    if ended or pressed():
+        if resumable is None:
+            raise Interrupted("The fit was not finished; no file was written or changed.")
+        raise resumable.interrupted()
     provenance = Provenance(
         output=selection.output,
         source=table.name,

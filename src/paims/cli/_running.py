@@ -6,6 +6,7 @@ Standard output carries results only; messages, warnings and progress go to stan
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import threading
@@ -67,6 +68,21 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(ExitCode.OK) from None
 
     return run
+
+
+def same_command(context: typer.Context) -> str:
+    """The command line that was given, to be given again."""
+    words = ["paims", str(context.info_name)]
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[str(parameter.name)]
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        else:
+            words += [max(parameter.opts, key=len)] + [str(value)] * (value is not True)
+    return shlex.join(words)
 
 
 def _fail(message: str) -> None:

@@ -1,0 +1,77 @@
+"""``paims fit`` after an interruption."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cli.conftest import Invoke
+
+import paims
+from paims.gp import Posterior
+
+FIT = ("fit", "runs.csv", "--output", "y", "--ignore", "label", "--samples", "200")
+
+
+@pytest.fixture
+def interrupted(invoke: Invoke, runs: Path) -> Any:
+    """A fit that is interrupted at its seventh batch; what it said."""
+    calls = 0
+    evaluate = Posterior.__call__
+
+    def counting(self: Posterior, u: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            raise KeyboardInterrupt
+        return evaluate(self, u)
+
+    def call(*more: str) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Posterior, "__call__", counting)
+            return invoke(*FIT, *more)
+
+    return call
+
+
+def test_the_same_command_goes_on(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
+    first = interrupted("--kernel", "matern52")
+    assert first.exit_code == 130
+    command = "paims fit runs.csv --output y --ignore label --kernel matern52 --samples 200"
+    assert first.stderr.rstrip().endswith(f"To go on:\n  {command}")
+    assert not (tmp_path / "emulator.h5").exists()
+    again = invoke(*command.split()[1:])
+    assert again.exit_code == 0
+    assert "Going on from emulator.checkpoint.h5." in again.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
+    whole = invoke(*command.split()[1:], "--save", "whole.h5")
+    assert whole.exit_code == 0
+    a, b = (paims.load_emulator(tmp_path / name) for name in ("emulator.h5", "whole.h5"))
+    np.testing.assert_array_equal(a.draws_, b.draws_)
+    np.testing.assert_array_equal(a.ensemble_.draws, b.ensemble_.draws)
+
+
+def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
+    first = interrupted("--checkpoint", "mine.h5")
+    assert "what it has is in mine.h5" in first.stderr
+    assert "--checkpoint mine.h5" in first.stderr
+    assert invoke(*FIT, "--checkpoint", "mine.h5").exit_code == 0
+    assert (tmp_path / "mine.h5").exists()
+
+
+def test_other_settings_are_refused(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
+    interrupted()
+    other = invoke(*FIT, "--kernel", "matern32")
+    assert other.exit_code == 1
+    assert "is of another run: " in other.stderr
+    assert "kernel is 'Matern32()' here and 'SquaredExponential()' in the file" in other.stderr
+    assert invoke(*FIT, "--kernel", "matern32", "--force").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
+
+
+def test_checkpoint_that_is_the_emulator(invoke: Invoke, runs: Path) -> None:
+    result = invoke(*FIT, "--checkpoint", "emulator.h5")
+    assert result.exit_code == 1
+    assert "--checkpoint and --save must be different files" in result.stderr
