@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 JOBS ?= 2
+PEERS_VENV := .venv-peers
+PEERS_REQUIREMENTS := benchmarks/peers/requirements
 
-.PHONY: demo test test-slow check bench docs clean
+.PHONY: demo test test-slow check bench bench-peers docs clean
 
 demo: $(VENV)/.app
 	$(BIN)/python -m paims demo --out demo --force
@@ -25,11 +27,16 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.throughput
 
+# The peers have an environment of their own. BOTORCH=1 adds BoTorch, which is large; PEERS is
+# passed on, e.g. PEERS="samplers --seeds 2".
+bench-peers: $(PEERS_VENV)/.peers$(if $(BOTORCH),-botorch)
+	$(PEERS_VENV)/bin/python -m benchmarks.peers $(PEERS) $(if $(BOTORCH),--with-botorch)
+
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS_VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -44,4 +51,16 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) --editable ".[docs]"
+	@touch $@
+
+$(PEERS_VENV)/bin/python:
+	$(PYTHON) -m venv $(PEERS_VENV)
+
+$(PEERS_VENV)/.peers: $(PEERS_VENV)/bin/python pyproject.toml $(PEERS_REQUIREMENTS).txt
+	$< -m pip install --quiet --disable-pip-version-check -r $(PEERS_REQUIREMENTS).txt
+	$< -m pip install --quiet --disable-pip-version-check --constraint $(PEERS_REQUIREMENTS).txt --editable ".[app]"
+	@touch $@
+
+$(PEERS_VENV)/.peers-botorch: $(PEERS_VENV)/.peers $(PEERS_REQUIREMENTS)-botorch.txt
+	$(PEERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(PEERS_REQUIREMENTS)-botorch.txt
 	@touch $@

@@ -1,0 +1,27 @@
+"""Ours: the defaults, without an estimated nugget, and with the Matérn kernel of BoTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import paims
+from benchmarks.peers.scoring import Floats, Mixture
+
+METHODS: dict[str, dict[str, Any]] = {
+    "paims": {},
+    "paims, nugget 1e-8": {"nugget": 1e-8},
+    "paims, Matérn 5/2": {"kernel": "matern52"},
+}
+
+
+def fit(X: Floats, y: Floats, seed: int, **options: Any) -> Callable[[Floats], Mixture]:
+    """Sample the hyper-parameters; predictions are mixtures of Student-t distributions."""
+    emulator = paims.Emulator(random_state=seed, n_jobs=1, **options).fit(X, y)
+
+    def predict(T: Floats) -> Mixture:
+        found = emulator.predict_distribution(T)
+        components = found.components
+        return Mixture(components.means, components.scales, found.weights, components.dof)
+
+    return predict
