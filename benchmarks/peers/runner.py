@@ -23,6 +23,8 @@ ONE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "JAX_PLATFORMS": "cpu",
     "CUDA_VISIBLE_DEVICES": "",
+    # Else gpmp would change its engine where PyTorch happens to be installed.
+    "GPMP_BACKEND": "numpy",
 }
 # A method that ran out of time this often at a setting is not tried there again.
 MOST_TIMEOUTS = 2

@@ -17,7 +17,7 @@ import pytest
 from tests.gp.oracle import Oracle
 
 from paims.gp import _compiled, _twin
-from paims.gp._compiled import contrasts, core_terms
+from paims.gp._compiled import contrasts, core_terms, prepare
 from paims.gp._compiled_lanes import layout, make_run
 from paims.gp._compiled_simd import entry, exp_expm1, load, store
 
@@ -324,3 +324,11 @@ def test_code_cached_by_another_process(tmp_path: Path) -> None:
     )
     assert (first[1], second[1]) == (b"0", b"1")
     assert first[0] == second[0]
+
+
+@pytest.mark.parametrize("code", range(4), ids=KERNELS)
+def test_prepared_runs_give_the_same_bits(code: int) -> None:
+    X, H, y, phi, delta = problem(12, 3)
+    prepared = prepare(X, H, y, code, POWER)
+    again = core_terms(X, H, y, code, POWER, phi, delta, 2, None, prepared)
+    np.testing.assert_array_equal(again, run((X, H, y, phi, delta), code))

@@ -59,10 +59,12 @@ def _version() -> int:
 
 _run = make_run(_version())
 
+# order, A, z, log_det and shift, see `contrasts`; and what the pairs of runs bring.
+Contrasts = tuple[NDArray[np.intp], FloatArray, FloatArray, float, float]
+Prepared = tuple[Contrasts, FloatArray]
 
-def contrasts(
-    H: FloatArray, y: FloatArray
-) -> tuple[NDArray[np.intp], FloatArray, FloatArray, float, float] | None:
+
+def contrasts(H: FloatArray, y: FloatArray) -> Contrasts | None:
     """What the loop has to know of H and y; None when the columns of H are dependent.
 
     Returns
@@ -100,6 +102,17 @@ def contrasts(
     return order, A, z, float(log_det), float(shift)
 
 
+def prepare(
+    X: FloatArray, H: FloatArray, y: FloatArray, kernel_code: int, power: float
+) -> Prepared | None:
+    """What does not depend on the points: contrasts and pairs of runs; None as `contrasts`.
+
+    For a single point of a few runs it costs several times what the point itself does.
+    """
+    found = contrasts(H, y)
+    return None if found is None else (found, pair_terms(X[found[0]], kernel_code, power))
+
+
 def core_terms(
     X: FloatArray,
     H: FloatArray,
@@ -110,6 +123,7 @@ def core_terms(
     delta: FloatArray,
     information: int,
     n_jobs: int | None = None,
+    prepared: Prepared | None = None,
 ) -> FloatArray:
     """Compute the terms of the log posterior for a batch of points.
 
@@ -133,6 +147,8 @@ def core_terms(
         0: log|I| is not wanted; 1: rows for the variance and each log phi_i; 2: also log delta.
     n_jobs : int, optional
         Number of threads; None or -1 for every available core. The result does not depend on it.
+    prepared : tuple, optional
+        What :func:`prepare` made of the first five arguments, for callers who come again.
 
     Returns
     -------
@@ -159,12 +175,11 @@ def core_terms(
             f"{kernel_code!r} and {information!r}."
         )
     out = np.full((m, 4), np.nan)
-    found = contrasts(H, y)
-    if found is None:
+    prepared = prepared or prepare(X, H, y, kernel_code, power)
+    if prepared is None:
         return out
-    order, A, z, log_det, shift = found
+    (_, A, z, log_det, shift), terms = prepared
     valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)
-    terms = pair_terms(X[order], kernel_code, power)
     points = point_terms(np.where(valid[:, None], phi, 1.0), kernel_code, power)
     nuggets = np.where(valid, delta, 1.0)
     n_rows = p + information - 1 if information else 0

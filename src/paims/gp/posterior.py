@@ -94,6 +94,7 @@ class Posterior:
         self.n_evaluations = 0
         self.n_failures = 0
         self._lock = threading.Lock()
+        self._prepared: tuple[tuple[int, float], Any] | None = None
 
     def _check_combination(self) -> None:
         if self.nugget.uses_information and not self.prior.uses_information:
@@ -117,7 +118,7 @@ class Posterior:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+        return {**self.__dict__, "_lock": None, "_prepared": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -212,8 +213,12 @@ class Posterior:
         from paims.gp import _compiled  # noqa: PLC0415
 
         power = self.kernel.power if isinstance(self.kernel, PowerExponential) else 0.0
+        runs = (self.X, self.H, self.y, code, power)
+        prepared = self._prepared
+        if prepared is None or prepared[0] != (code, power):
+            self._prepared = prepared = (code, power), _compiled.prepare(*runs)
         core: FloatArray = _compiled.core_terms(
-            self.X, self.H, self.y, code, power, phi, nugget, information, self.n_jobs
+            *runs, phi, nugget, information, self.n_jobs, prepared[1]
         )
         return core
 
