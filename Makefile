@@ -7,7 +7,7 @@ JOBS ?= 2
 PEERS_VENV := .venv-peers
 PEERS_REQUIREMENTS := benchmarks/peers/requirements
 
-.PHONY: demo test test-slow check bench bench-peers docs clean
+.PHONY: demo test test-slow check bench bench-peers docs docs-external clean
 
 demo: $(VENV)/.app
 	$(BIN)/python -m paims demo --out demo --force
@@ -32,8 +32,14 @@ bench: $(VENV)/.dev
 bench-peers: $(PEERS_VENV)/.peers$(if $(BOTORCH),-botorch)
 	$(PEERS_VENV)/bin/python -m benchmarks.peers $(PEERS) $(if $(BOTORCH),--with-botorch)
 
+# Runs every cell of every page; a warning, a broken link or a misspelling is an error.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs src
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs $(JOBS) -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+docs-external: docs
+	$(BIN)/python docs/check_links.py docs/_build/html --external
 
 clean:
 	rm -rf $(VENV) $(PEERS_VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -48,7 +48,6 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_execution_excludepatterns = []
-nb_merge_streams = True
 nb_execution_in_temp = True
 nb_mime_priority_overrides = [("*", "text/html", 5), ("*", "image/svg+xml", 4)]
 

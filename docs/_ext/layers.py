@@ -123,7 +123,7 @@ def _arrow(above: str, below: str, n_files: int, place: dict[str, tuple[float, i
     noun = "file" if n_files == 1 else "files"
     return (
         f'<path class="import" d="M{start[0]:.1f} {start[1]:.1f} C{start[0]:.1f} '
-        f"{start[1] + bend:.1f} {end[0]:.1f} {end[1] - bend:.1f} {end[0]:.1f} {end[1]:.1f}\" "
+        f'{start[1] + bend:.1f} {end[0]:.1f} {end[1] - bend:.1f} {end[0]:.1f} {end[1]:.1f}" '
         f'marker-end="url(#tip)"><title>{escape(above)} imports {escape(below)} '
         f"({n_files} {noun})</title></path>"
     )

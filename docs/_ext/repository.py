@@ -110,7 +110,9 @@ class Messages(Directive):
             head = f"<details><summary>{group} ({len(listed)})</summary>"
             items = nodes.bullet_list()
             for kind, text in listed:
-                paragraph = nodes.paragraph("", "", nodes.strong("", kind), nodes.Text(f": {text}"))
+                paragraph = nodes.paragraph(
+                    "", "", nodes.strong("", kind), nodes.Text(f": {text}")
+                )
                 items += nodes.list_item("", paragraph)
             result += [
                 nodes.raw("", head, format="html"),
