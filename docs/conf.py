@@ -29,7 +29,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "layers",
     "local_mathjax",
-    "repository",
+    "messages",
 ]
 exclude_patterns = ["_build", "_ext", "_ipython", "jupyter_execute"]
 

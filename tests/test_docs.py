@@ -188,14 +188,14 @@ def test_the_picture_shows_the_imports(monkeypatch: pytest.MonkeyPatch):
 def test_the_list_of_messages_has_what_the_source_can_say(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("docutils")
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
-    repository = importlib.import_module("repository")
-    found = repository.messages()
+    catalogue = importlib.import_module("messages")
+    found = catalogue.messages()
     texts = [text for listed in found.values() for _, text in listed]
     assert len(texts) > 150
     for part in (
         "The two islands disagree",
         "holds text where numbers",
-        "is not a saved emulator",
+        "is a damaged emulator file",
     ):
         assert any(part in text for text in texts), part
     raised = sum(
@@ -206,7 +206,25 @@ def test_the_list_of_messages_has_what_the_source_can_say(monkeypatch: pytest.Mo
         sum(kind.endswith("Error") for listed in found.values() for kind, _ in listed)
         > 0.8 * raised
     )
-    sys.modules.pop("repository")
+    sys.modules.pop("messages")
+
+
+def test_troubleshooting_quotes_messages_that_exist(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("docutils")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    catalogue = importlib.import_module("messages")
+    texts = [text for listed in catalogue.messages().values() for _, text in listed]
+    page = (DOCS / "faq.md").read_text(encoding="utf-8")
+    terms = [line for line in page.splitlines() if line.startswith('"')]
+    quoted = [text for term in terms for text in re.findall(r'"([^"]*)"', term)]
+    assert len(quoted) > 40
+
+    def exists(text: str) -> bool:
+        parts = [part.strip() for part in text.split("…")]
+        return any(all(part in message for part in parts) for message in texts)
+
+    assert [text for text in quoted if not exists(text)] == []
+    sys.modules.pop("messages")
 
 
 def test_the_link_check_finds_broken_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

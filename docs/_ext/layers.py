@@ -120,10 +120,13 @@ def _arrow(above: str, below: str, n_files: int, place: dict[str, tuple[float, i
     start = (x0 + _WIDTH * (0.5 + shift), y0 + _HEIGHT)
     end = (x1 + _WIDTH * (0.5 - shift), y1)
     bend = (end[1] - start[1]) / 2
+    # Those that pass a layer go round it.
+    aside = 75.0 * max(0, round((y1 - y0) / _ROW) - 1) * (1 if x1 >= x0 else -1)
     noun = "file" if n_files == 1 else "files"
     return (
-        f'<path class="import" d="M{start[0]:.1f} {start[1]:.1f} C{start[0]:.1f} '
-        f'{start[1] + bend:.1f} {end[0]:.1f} {end[1] - bend:.1f} {end[0]:.1f} {end[1]:.1f}" '
+        f'<path class="import" d="M{start[0]:.1f} {start[1]:.1f} '
+        f"C{start[0] + aside:.1f} {start[1] + bend:.1f} "
+        f'{end[0] + aside:.1f} {end[1] - bend:.1f} {end[0]:.1f} {end[1]:.1f}" '
         f'marker-end="url(#tip)"><title>{escape(above)} imports {escape(below)} '
         f"({n_files} {noun})</title></path>"
     )

@@ -1,19 +1,18 @@
-"""Directives that take text from the repository, so that pages cannot drift from it.
+"""``{messages}`` in a page lists every error and warning that the source can give.
 
-``{include-if-there} path`` includes a Markdown file, or the directive's body if there is none.
-``{messages}`` lists every error and warning that the source can give.
+They are taken from the syntax trees of the source, so the page cannot drift from it.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "paims"
@@ -26,7 +25,8 @@ GROUPS = {
     "Simulators and data sets": ("simulators", "datasets.py", "experiments"),
     "Files and threads": (".",),
 }
-_ABSTRACT = ("NotImplementedError", "AttributeError", "StopSampling")
+_ABSTRACT = ("NotImplementedError", "AttributeError")
+_ERROR = re.compile(r"(Error|Interrupt|Interrupted)$")
 
 
 def messages() -> dict[str, list[tuple[str, str]]]:
@@ -51,9 +51,9 @@ def messages() -> dict[str, list[tuple[str, str]]]:
 
 def _in_file(path: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            kind = ast.unparse(node.exc.func).rpartition(".")[2]
-            if kind not in _ABSTRACT and node.exc.args and (text := _text(node.exc.args[0])):
+        if isinstance(node, ast.Call) and _ERROR.search(ast.unparse(node.func)) and node.args:
+            kind = ast.unparse(node.func).rpartition(".")[2]
+            if kind not in _ABSTRACT and (text := _text(node.args[0])):
                 yield kind, text
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
             if text := _text(node.args[0]):
@@ -81,25 +81,6 @@ def _text(node: ast.expr) -> str:
     return ""
 
 
-class IncludeIfThere(Directive):
-    """The directive ``{include-if-there}``."""
-
-    required_arguments = 1
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        """Parse the file, or the body in its place."""
-        path = ROOT / self.arguments[0]
-        container = nodes.container()
-        if path.is_file():
-            lines = StringList(path.read_text(encoding="utf-8").splitlines(), source=str(path))
-            self.state.document.settings.env.note_dependency(str(path))
-        else:
-            lines = self.content
-        self.state.nested_parse(lines, 0, container, match_titles=True)
-        return [container]
-
-
 class Messages(Directive):
     """The directive ``{messages}``."""
 
@@ -124,6 +105,5 @@ class Messages(Directive):
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    app.add_directive("include-if-there", IncludeIfThere)
     app.add_directive("messages", Messages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
