@@ -64,7 +64,26 @@ MODES = [
     Mode(np.array([-2.0, -1.5, -2.5]), 0.0, 0.75, 0.02, np.full(3, -2.0), np.ones(3)),
     Mode(np.array([2.0, 2.5, 1.5]), -1.0, 0.25, 0.02, np.full(3, 2.0), np.ones(3)),
 ]
+GRID = np.linspace(-3.0, 3.0, 31)
+HEIGHT = GRID[:, None] ** 2 + 2.0 * GRID[None] ** 2
+UNSTABLE = np.where(GRID[:, None] > 2.0, np.inf, HEIGHT)
+CLOUDS = [
+    SimpleNamespace(level=level, points=RNG.normal(size=(50, 2)), temperature=temperature,
+                    first=0.7, second=0.5)
+    for level, temperature in enumerate((np.inf, 12.5, 1.0))
+]  # fmt: skip
+QUANTILES = np.sort(RNG.normal(size=(5, 3)), axis=0)
 SINGLE: dict[str, Callable[[Any], Axes]] = {
+    "level_curves": lambda ax: plots.level_curves(
+        GRID, GRID, UNSTABLE, ax, marks={"A": (0.0, 1.0)}, labels=("a", "b")
+    ),
+    "box_plots": lambda ax: labelled(plots.box_plots(QUANTILES, ["a", "b", "c"], ax)),
+    "spread": lambda ax: plots.spread(
+        {"one": SCORES, "two": SCORES}, ax, marks={"paper": {"one": 1.0}}, label="error"
+    ),
+    "curve": lambda ax: plots.curve(
+        GRID, GRID, GRID - 1, GRID + 1, ax, truth=GRID, runs=([0.0], [0.0]), labels=("x", "y")
+    ),
     "residuals": lambda ax: plots.residuals(RESIDUALS, ax),
     "joint_errors": lambda ax: plots.joint_errors(JOINT, ax),
     "eigen_errors": lambda ax: plots.joint_errors(EIGEN, ax),
@@ -77,6 +96,13 @@ SINGLE: dict[str, Callable[[Any], Axes]] = {
     "sobol": lambda ax: plots.sobol(SCREENING.sobol, ax),
     "main_effect": lambda ax: plots.main_effect(SCREENING.effects, 1, ax),
 }
+
+
+def labelled(ax: Axes) -> Axes:
+    """Boxes are labelled below each, not below all."""
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+    ax.set_xlabel("x")
+    return ax
 
 
 @pytest.fixture(autouse=True)
@@ -289,3 +315,79 @@ def test_importing_needs_no_matplotlib() -> None:
 
     code = "import sys; sys.modules['matplotlib'] = None; import paims.plots, paims.diagnostics"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_level_curves_at_the_levels_and_marks() -> None:
+    marks = {"A": (0.5, -1.0)}
+    ax = plots.level_curves(GRID, GRID, HEIGHT, levels=(1.0, 4.0), marks=marks, numbers=False)
+    (lines,) = [c for c in ax.collections if getattr(c, "filled", None) is False]
+    assert list(lines.levels) == [1.0, 4.0]
+    for level, path in zip(lines.levels, lines.get_paths(), strict=True):
+        x, y = path.vertices.T
+        # On the curve up to the error of linear interpolation: an eighth of f'' step^2.
+        assert np.abs(x**2 + 2.0 * y**2 - level).max() < 0.0201
+    assert drawn(ax, "o") == {(0.5, -1.0)}
+    assert "A" in [text.get_text() for text in ax.texts]
+
+
+def test_level_curves_first_index_is_the_horizontal_axis() -> None:
+    height = np.abs(GRID[:, None] - 2.0) + 0.0 * GRID[None]
+    ax = plots.level_curves(GRID, GRID, height, levels=(0.5,), diagonal=False)
+    (lines,) = [c for c in ax.collections if getattr(c, "filled", None) is False]
+    x = np.unique(np.round(np.vstack([p.vertices for p in lines.get_paths()])[:, 0], 6))
+    assert x == pytest.approx([1.5, 2.5])
+
+
+def test_level_clouds_show_every_level() -> None:
+    axes = plots.level_clouds(GRID, GRID, HEIGHT, CLOUDS, labels=("a", "b"))
+    for ax, cloud in zip(axes, CLOUDS, strict=True):
+        assert drawn(ax, ".") == pairs_of(*cloud.points.T)
+    titles = [ax.get_title() for ax in axes]
+    assert titles[0].startswith("level 0: reference")
+    assert titles[1] == "level 1: $\\tau$ = 12.5\naccepted: first 0.70, second 0.50"
+    with pytest.raises(ValueError, match="one Axes for each of 3 levels; got 2"):
+        plots.level_clouds(GRID, GRID, HEIGHT, CLOUDS, axes[:2])
+
+
+def test_prediction_surface_shares_scales() -> None:
+    fields = {"mean": HEIGHT, "simulator": 2.0 * HEIGHT, "standard deviation": 0.1 * HEIGHT}
+    axes = plots.prediction_surface(GRID, GRID, fields, [[0.0, 1.0]], labels=("a", "b"))
+    limits = [next(c for c in ax.collections if hasattr(c, "levels")).get_clim() for ax in axes]
+    assert limits[0] == limits[1] != limits[2]
+    assert all(drawn(ax, "o") == {(0.0, 1.0)} for ax in axes)
+    with pytest.raises(ValueError, match="one Axes for each of 3 fields"):
+        plots.prediction_surface(GRID, GRID, fields, [[0.0, 1.0]], axes[:2])
+
+
+def test_box_plots_have_the_quantiles() -> None:
+    ax = plots.box_plots(QUANTILES, ["a", "b", "c"])
+    bottoms = [patch.get_y() for patch in ax.patches]
+    tops = [patch.get_y() + patch.get_height() for patch in ax.patches]
+    assert bottoms == pytest.approx(QUANTILES[1])
+    assert tops == pytest.approx(QUANTILES[3])
+    with pytest.raises(ValueError, match=r"shape \(5, 2\) for 2 names; got \(5, 3\)"):
+        plots.box_plots(QUANTILES, ["a", "b"])
+
+
+def test_marginals_are_weighted() -> None:
+    draws = np.repeat([[0.0, 0.0], [1.0, 5.0]], 50, axis=0)
+    weights = np.repeat([0.9, 0.1], 50) / 50
+    axes = plots.marginals(draws, weights, ["a", "b"], n_bins=10)
+    for ax in axes:
+        heights = ax.patches[0].get_path().vertices[:, 1]
+        assert heights.max() == pytest.approx(0.9)
+    with pytest.raises(ValueError, match=r"3 names need draws with 3 columns"):
+        plots.marginals(draws, weights, ["a", "b", "c"])
+
+
+def test_spread_has_all_values_and_marks() -> None:
+    ax = plots.spread({"one": SCORES, "two": SCORES + 1}, marks={"paper": {"two": 3.0}})
+    values = {x for x, _ in drawn(ax, "o")}
+    assert values == {round(float(v), 9) for v in np.concatenate([SCORES, SCORES + 1])}
+    assert drawn(ax, "D") == {(3.0, 0.0)}
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["one", "two"]
+
+
+def test_residuals_without_numbers() -> None:
+    ax = plots.residuals(RESIDUALS, numbers=False)
+    assert "48" not in [text.get_text() for text in ax.texts]

@@ -31,7 +31,8 @@ app = typer.Typer(
         "Start with [bold]paims demo[/bold]. Files are CSV, TSV or Parquet; [bold]-[/bold] is "
         "standard input or output. Nothing is overwritten without [bold]--force[/bold].\n\n"
         "Exit codes: 0 fine, 1 an error that the message explains, 2 a wrong command line, 3 a "
-        "check speaks against the emulator (diagnose), 130 interrupted."
+        "check speaks against the emulator (diagnose) or a finding does not hold (reproduce), 130 "
+        "interrupted."
     ),
 )
 
@@ -425,3 +426,37 @@ def info(
         print_json(about)
     else:
         print_table(about)
+
+
+@app.command(
+    epilog=(
+        "Examples:  paims reproduce all   |   paims reproduce branin --scheme paper --out branin"
+        "   |   paims reproduce nilson-kuusk --seed 1 --force"
+    ),
+)
+@command
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT", help="one-d, branin, two-d-model, nilson-kuusk or all."
+        ),
+    ],
+    scheme: Annotated[
+        str, typer.Option(help="Choices of the sampler: paper, default or both.")
+    ] = "both",
+    seed: _Seed = 0,
+    n_samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples", help="Points of the sampler at each level; by default the paper's."
+        ),
+    ] = None,
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write into.")] = "paper",
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Run the paper's experiments: figures, its table beside ours; exit code 3 if one differs."""
+    from paims.cli._reproduce import run_reproduce  # noqa: PLC0415 - slow to import
+
+    run_reproduce(experiment, scheme, seed, n_samples, Path(out), force, as_json)

@@ -11,7 +11,7 @@ class ExitCode(IntEnum):
     OK = 0
     ERROR = 1  # bad data, bad file, nothing to do
     USAGE = 2  # the command line itself is wrong
-    CHECKS = 3  # diagnose: a check speaks against the emulator
+    CHECKS = 3  # diagnose: a check speaks against the emulator; reproduce: a finding fails
     INTERRUPTED = 130  # Ctrl-C
 
 

@@ -31,16 +31,17 @@ def say(text: str) -> None:
 
 def print_json(value: dict[str, Any]) -> None:
     """Write a result for machines to standard output; NaN and infinities become null."""
-    typer.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+    typer.echo(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Make a value ready for JSON: arrays to lists, NaN and infinities to null."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and value - value != 0.0:
         return None
     return value

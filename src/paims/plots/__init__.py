@@ -6,6 +6,7 @@ left alone.
 """
 
 from paims.plots._calibration import coverage, pit_histogram
+from paims.plots._distributions import box_plots, marginals, spread
 from paims.plots._errors import (
     joint_errors,
     mahalanobis,
@@ -15,19 +16,27 @@ from paims.plots._errors import (
 )
 from paims.plots._sampling import annealing, pairs
 from paims.plots._screening import length_scales, main_effect, main_effects, sobol
+from paims.plots._surfaces import curve, level_clouds, level_curves, prediction_surface
 
 __all__ = [
     "annealing",
+    "box_plots",
     "coverage",
+    "curve",
     "joint_errors",
     "length_scales",
+    "level_clouds",
+    "level_curves",
     "mahalanobis",
     "main_effect",
     "main_effects",
+    "marginals",
     "pairs",
     "pareto_k",
     "pit_histogram",
+    "prediction_surface",
     "quantile_quantile",
     "residuals",
     "sobol",
+    "spread",
 ]

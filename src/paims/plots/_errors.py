@@ -23,7 +23,12 @@ _MAX_LABELS = 8
 
 
 def residuals(
-    result: Residuals, ax: Axes | None = None, *, x: Any = None, label: str | None = None
+    result: Residuals,
+    ax: Axes | None = None,
+    *,
+    x: Any = None,
+    label: str | None = None,
+    numbers: bool = True,
 ) -> Axes:
     """Standardised residuals (as normal scores) with their 95 % band.
 
@@ -35,6 +40,8 @@ def residuals(
         What to plot them against, such as an input; the predictive mean by default.
     label : str, optional
         Name of ``x``.
+    numbers : bool, default True
+        Whether to write the numbers of the farthest beside them.
 
     Returns
     -------
@@ -49,7 +56,8 @@ def residuals(
     ax.set_ylabel("standardised residual")
     note(ax, f"{result.n_outside} of {len(at)} outside 95 %")
     _room(ax, result.scores, 1.96)
-    _number(ax, at, result.scores, outside, np.arange(len(at)))
+    if numbers:
+        _number(ax, at, result.scores, outside, np.arange(len(at)))
     return ax
 
 

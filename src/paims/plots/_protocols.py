@@ -193,3 +193,22 @@ class MainEffects(Protocol):
 
     @property
     def overall(self) -> float: ...
+
+
+class Cloud(Protocol):
+    """Points ``(n, 2)`` of an annealing level, its temperature and shares of accepted moves."""
+
+    @property
+    def level(self) -> int: ...
+
+    @property
+    def points(self) -> FloatArray: ...
+
+    @property
+    def temperature(self) -> float: ...
+
+    @property
+    def first(self) -> float: ...
+
+    @property
+    def second(self) -> float: ...

@@ -165,7 +165,7 @@ def annealing(levels: Any, axes: Any = None) -> Any:
     plain_log_ticks(temperature.yaxis)
     temperature.set_ylabel("temperature")
     size.plot(level, levels["effective_size"], "o-", color=BLUE, markersize=4)
-    size.set_ylim(bottom=0.0)
+    size.set_ylim(0.0, 1.1 * float(np.max(levels["effective_size"])))
     size.set_ylabel("effective size")
     series = (
         ("local_acceptance", "first stage, local", BLUE, "-"),

@@ -1,0 +1,247 @@
+"""Pictures of the experiments with two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from paims import plots
+from paims.experiments._pictures import Film, Picture, canvas
+from paims.experiments._planar import N_SAMPLES, NUGGET, Planar
+from paims.experiments._residual_pictures import coverage_picture, residual_picture
+from paims.inference import density, reference
+from paims.plots._surfaces import cloud_title
+from paims.sampling import anneal
+
+FloatArray = npt.NDArray[np.float64]
+
+LABELS = (r"$\log\,\phi_1$", r"$\log\,\phi_2$")
+_N_SHOWN = 100
+_N_GRID = 61
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCloud:
+    """Points of an annealing level; see ``paims.plots``."""
+
+    level: int
+    points: FloatArray
+    temperature: float
+    first: float
+    second: float
+
+
+def pictures(planar: Planar) -> list[Picture | Film]:
+    """All pictures, in the order of the paper."""
+    clouds = level_clouds(planar)
+    errors = planar.errors
+    residuals = {
+        scheme: {
+            part: (
+                errors["fits", scheme, part].mean[1 : _N_SHOWN + 1],
+                errors["fits", scheme, part].residuals[1 : _N_SHOWN + 1],
+            )
+            for part in ("best", "mixture")
+        }
+        for scheme in planar.settings.schemes
+    }
+    one = planar.fits[planar.shown]
+    X, y = planar.tests.X[1 : _N_SHOWN + 1], planar.tests.y[1 : _N_SHOWN + 1]
+    predictions = {"best point": one.predict(X, "best"), "mixture": one.predict(X, one.mixture)}
+    return [
+        _curves(planar),
+        _nugget(planar),
+        _levels(planar, clouds),
+        _film(planar, clouds),
+        _diagnostics(planar),
+        _pairs(planar),
+        residual_picture(planar.name, residuals, f"{_N_SHOWN} Sobol' points"),
+        coverage_picture(planar.name, predictions, y, planar.settings.seed),
+        _spread(planar),
+        _prediction(planar),
+    ]
+
+
+def _curves(planar: Planar) -> Picture:
+    figure = canvas(7.4, 3.9)
+    axes = figure.subplots(1, 2, sharey=True)
+    marks = {letter: mode.location for letter, mode in planar.modes.items()}
+    for ax, prior in zip(axes, ("reference", "flat"), strict=True):
+        area = planar.surfaces[prior]
+        plots.level_curves(area.axis, area.axis, area.height, ax, labels=LABELS,
+                           marks=marks if prior == "reference" else None)  # fmt: skip
+        ax.set_title(f"{prior} prior", fontsize=9)
+    axes[1].set_ylabel("")
+    return Picture(
+        f"{planar.name}/level-curves",
+        f"Negative log posterior above its minimum at nugget {NUGGET:g}, with the reference prior "
+        "and its modes (left) and with the flat prior (right). Dashed: equal length-scales.",
+        figure,
+    )
+
+
+def _nugget(planar: Planar) -> Picture:
+    figure = canvas(7.4, 3.9)
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, key in zip(axes, ("none", "reference"), strict=True):
+        area = planar.surfaces[key]
+        plots.level_curves(area.axis, area.axis, area.height, ax, labels=LABELS, numbers=False,
+                           levels=(1, 4, 16, 40, 60, 80, 120))  # fmt: skip
+        ax.set_title("no nugget" if key == "none" else f"nugget {NUGGET:g}", fontsize=9)
+    axes[1].set_ylabel("")
+    failed = planar.surfaces["none"].failed_share
+    return Picture(
+        f"{planar.name}/nugget",
+        "Negative log posterior without a nugget (left; hatched where the correlation matrix "
+        f"cannot be factorised, {failed:.0%} of the square) and with the least nugget (right). "
+        "Curves at 1, 4, 16, 40, 60, 80 and 120 above the minimum.",
+        figure,
+    )
+
+
+def level_clouds(planar: Planar) -> list[LevelCloud]:
+    """Points of each level of an annealing towards the optimum, at the least nugget."""
+    posterior = planar.runs.posterior(nugget=NUGGET)
+    scheme = planar.shown
+    out = []
+    for level in anneal(
+        density(posterior),
+        reference(posterior, scheme),
+        planar.settings.points(scheme, N_SAMPLES),
+        goal="optimum",
+        scheme=scheme,
+        random_state=planar.settings.seed,
+    ):
+        info = level.info
+        out.append(
+            LevelCloud(
+                level.state.level,
+                level.state.points.theta,
+                float("inf") if info is None else info.temperature,
+                float("nan") if info is None else info.local_acceptance * info.global_acceptance,
+                float("nan") if info is None else info.second_acceptance,
+            )
+        )
+    return out
+
+
+def _levels(planar: Planar, clouds: list[LevelCloud]) -> Picture:
+    n_columns = min(4, len(clouds))
+    n_rows = -(-len(clouds) // n_columns)
+    figure = canvas(1.95 * n_columns + 0.4, 2.35 * n_rows)
+    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for spare in grid[len(clouds) :]:
+        spare.set_visible(False)
+    area = planar.surfaces["reference"]
+    plots.level_clouds(area.axis, area.axis, area.height, clouds, grid[: len(clouds)],
+                       labels=LABELS)  # fmt: skip
+    return Picture(
+        f"{planar.name}/annealing-levels",
+        f"The annealing at nugget {NUGGET:g} ({planar.shown} scheme): the points of each level "
+        "over the level curves of the posterior, with the temperature and the shares of "
+        "candidates accepted in the first and in the second stage.",
+        figure,
+    )
+
+
+def _film(planar: Planar, clouds: list[LevelCloud]) -> Film:
+    figure = canvas(4.2, 4.4)
+    ax = figure.subplots()
+    area = planar.surfaces["reference"]
+    plots.level_curves(area.axis, area.axis, area.height, ax, labels=LABELS, diagonal=False)
+    (dots,) = ax.plot([], [], ".", color="#D55E00", markersize=3, markeredgewidth=0, alpha=0.6)
+    ax.set_title("\n", fontsize=9)
+
+    def frame(cloud: LevelCloud) -> Callable[[], None]:
+        def draw() -> None:
+            dots.set_data(cloud.points[:, 0], cloud.points[:, 1])
+            ax.set_title(cloud_title(cloud), fontsize=9)
+
+        return draw
+
+    return Film(
+        f"{planar.name}/annealing",
+        f"The annealing at nugget {NUGGET:g}, one picture for each level ({planar.shown} scheme).",
+        figure,
+        [frame(cloud) for cloud in [*clouds, clouds[-1]]],
+    )
+
+
+def _diagnostics(planar: Planar) -> Picture:
+    figure = canvas(4.8, 5.0)
+    plots.annealing(planar.fits[planar.shown].result.levels, figure.subplots(3, 1, sharex=True))
+    return Picture(
+        f"{planar.name}/tempering",
+        "Temperature, effective size of the importance weights and acceptance by level, nugget "
+        f"estimated ({planar.shown} scheme).",
+        figure,
+    )
+
+
+def _pairs(planar: Planar) -> Picture:
+    figure = canvas(5.6, 5.4)
+    result = replace(planar.fits[planar.shown].at_one, names=(*LABELS, "$z$"))
+    modes = result.modes()
+    plots.pairs(result, modes if len(modes) > 1 else (), figure.subplots(3, 3))
+    return Picture(
+        f"{planar.name}/marginals",
+        "The posterior with the nugget estimated: draws at temperature 1 of the log length-scales "
+        f"and of z, the logit of the nugget. It has {len(modes)} mode(s).",
+        figure,
+    )
+
+
+def _spread(planar: Planar) -> Picture:
+    figure = canvas(6.4, 1.2 + 0.45 * 4 * len(planar.settings.schemes))
+    published = {"best": planar.published.rmse_best, "mixture": planar.published.rmse_mixture}
+    values, large, paper = {}, {}, {}
+    for kind, nugget in (("fits", "nugget estimated"), ("fixed", f"nugget {NUGGET:g}")):
+        for scheme in planar.settings.schemes:
+            for part in ("best", "mixture"):
+                error = planar.errors[kind, scheme, part]
+                what = "best point" if part == "best" else "mixture"
+                name = f"{what}, {nugget}, {scheme} scheme"
+                values[name], large[name] = error.rmse_small, error.rmse
+                paper[name] = published[part]
+    n_tests = len(planar.tests.y)
+    marks = {"the paper": paper, f"{n_tests:,} Sobol' points": large}
+    plots.spread(values, figure.subplots(), marks=marks, label="RMSE")
+    return Picture(
+        f"{planar.name}/rmse",
+        f"RMSE on {len(planar.tests.y_small)} Latin hypercubes of 25 points (dots), the size of "
+        f"the paper's test set, on {n_tests:,} Sobol' points (bars), and the paper's figure.",
+        figure,
+    )
+
+
+def _prediction(planar: Planar) -> Picture:
+    one = planar.fits[planar.shown]
+    axis = np.linspace(0.0, 1.0, _N_GRID)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    truth = planar.simulator(grid)
+    mean, std = one.moments(grid, one.mixture)
+    shape = (_N_GRID, _N_GRID)
+    figure = canvas(8.6, 2.9)
+    plots.prediction_surface(
+        axis,
+        axis,
+        {
+            "simulator": truth.reshape(shape),
+            "predictive mean": mean.reshape(shape),
+            "standard deviation": std.reshape(shape),
+            "|error|": np.abs(mean - truth).reshape(shape),
+        },
+        planar.runs.X,
+        figure.subplots(1, 4, sharex=True, sharey=True),
+        labels=("$x_1$", "$x_2$"),
+    )
+    return Picture(
+        f"{planar.name}/prediction",
+        "The simulator, the mixture's mean and standard deviation, and the error "
+        f"({planar.shown} scheme); circles are the runs. Standard deviation and error share a "
+        "scale.",
+        figure,
+    )
