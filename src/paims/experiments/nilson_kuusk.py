@@ -87,8 +87,8 @@ def _rows(
             "RMSE of the best point",
             RMSE_BEST,
             rmse["best"],
-            test + "The paper's target has no Jacobian of z, another power of the variance and "
-            "another reference prior (see the documentation's page on the paper).",
+            test + "The target of the authors' published code differs: no Jacobian of z, another "
+            "power of the variance and another reference prior.",
         ),
         Row("RMSE of the mixture", RMSE_MIXTURE, rmse["mixture"], test + "As above."),
     ]
