@@ -3,7 +3,8 @@
 `functions`: random Latin hypercubes of six standard functions, 500 test points each: RMSE relative
 to the output's standard deviation, mean negative log predictive density (of the output divided by
 its standard deviation), CRPS likewise, and coverage of 95 % intervals, for the goals, the nugget
-priors and the predictive families, beside scikit-learn's GaussianProcessRegressor.
+priors and the predictive families (one fit gives both, and the best point), beside
+scikit-learn's GaussianProcessRegressor.
 
 `self`: simulation-based calibration. Data are simulated from the model itself with a proper prior;
 the ranks of the true parameters among the draws must be uniform and the predictive intervals must
@@ -17,6 +18,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,24 +42,41 @@ FUNCTIONS = {
     "piston": 60,
     "borehole": 60,
 }
-OURS: dict[str, dict[str, Any]] = {
-    "posterior": {},
-    "posterior, gaussian": {"predictive": "gaussian"},
-    "posterior, beta nugget": {"nugget_prior": "beta"},
-    "posterior, reference nugget": {"nugget_prior": "reference"},
-    "posterior, nugget 1e-8": {"nugget": 1e-8},
-    "optimum": {"goal": "optimum"},
-    "map": {"goal": "map"},
+NUGGETS: dict[str, dict[str, Any]] = {
+    "uniform": {"nugget_prior": "uniform"},
+    "beta": {"nugget_prior": "beta"},
+    "reference": {"nugget_prior": "reference"},
+    "1e-8": {"nugget": 1e-8},
 }
 
 
-def ours(options: dict[str, Any], X: Floats, y: Floats, T: Floats, seed: int) -> Any:
-    """The predictive distribution of our emulator."""
-    emulator = paims.Emulator(random_state=seed, **options).fit(X, y)
-    return emulator.predict_distribution(T)
+def ours(nugget: str, X: Floats, y: Floats, T: Floats, seed: int) -> dict[str, Any]:
+    """Predictive distributions with all draws (two families) and with the best point alone."""
+    emulator = paims.Emulator(random_state=seed, n_jobs=1, **NUGGETS[nugget]).fit(X, y)
+    mixture = emulator.ensemble_
+    top = emulator.map_
+    best = emulator.posterior_.from_physical(
+        emulator.posterior_.kernel.from_length_scale(
+            top.length_scales[None] / emulator.inputs_.range
+        ),
+        top.nugget,
+    )
+    predictors = {
+        "posterior": mixture,
+        "posterior, gaussian": replace(mixture, family="gaussian"),
+        "map": replace(mixture, draws=best, weights=np.ones(1)),
+    }
+    scaled = emulator.inputs_.apply(T)
+    return {f"{name}, {nugget}": each.mixture(scaled) for name, each in predictors.items()}
 
 
-def scikit_learn(X: Floats, y: Floats, T: Floats, seed: int) -> tuple[Floats, Floats]:
+def optimum(nugget: str, X: Floats, y: Floats, T: Floats, seed: int) -> dict[str, Any]:
+    """The predictive distribution with the paper's nearly optimal set."""
+    emulator = paims.Emulator(goal="optimum", random_state=seed, n_jobs=1, **NUGGETS[nugget])
+    return {f"optimum, {nugget}": emulator.fit(X, y).predict_distribution(T)}
+
+
+def scikit_learn(X: Floats, y: Floats, T: Floats, seed: int) -> dict[str, Any]:
     """Mean and standard deviation of scikit-learn's regressor with ten restarts."""
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
     from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: PLC0415
@@ -74,7 +93,7 @@ def scikit_learn(X: Floats, y: Floats, T: Floats, seed: int) -> tuple[Floats, Fl
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit((X - low) / (high - low), y)
     mean, std = model.predict((T - low) / (high - low), return_std=True)
-    return mean, std
+    return {"scikit-learn, 10 restarts": (mean, std)}
 
 
 def score(prediction: Any, truth: Floats, scale: float) -> tuple[float, float, float, float]:
@@ -97,43 +116,79 @@ def score(prediction: Any, truth: Floats, scale: float) -> tuple[float, float, f
     )
 
 
+METHODS: dict[str, Callable[..., dict[str, Any]]] = {
+    **{f"posterior, {name}": partial(ours, name) for name in NUGGETS},
+    "optimum, uniform": partial(optimum, "uniform"),
+    "optimum, beta": partial(optimum, "beta"),
+    "scikit-learn, 10 restarts": scikit_learn,
+}
+
+
 def functions(n_designs: int, only: str, out: str) -> None:
-    """The table over functions and designs."""
-    methods: dict[str, Callable[..., Any]] = {
-        name: partial(ours, options) for name, options in OURS.items()
-    }
-    methods["scikit-learn, 10 restarts"] = scikit_learn
-    rows: dict[str, dict[str, list[tuple[float, ...]]]] = {m: {} for m in methods}
-    for function, n in FUNCTIONS.items():
-        if only not in function:
-            continue
-        simulator = simulators.get(function)
-        T = simulator.design(500, random_state=10_000)
-        truth = simulator(T)
-        scale = float(np.std(truth))
-        for method, predict in methods.items():
-            found = []
-            for design in range(n_designs):
-                X = simulator.design(n, random_state=design)
+    """The table over functions and designs; what the file ``out`` has is not run again."""
+    table = Path(out) if out else None
+    rows: list[dict[str, Any]] = []
+    if table is not None and table.exists():
+        rows = json.loads(table.read_text(encoding="utf-8"))
+    done = {(row["function"], row["design"], row["method"]) for row in rows}
+    for design in range(n_designs):
+        for function, n in FUNCTIONS.items():
+            simulator = simulators.get(function)
+            T = simulator.design(500, random_state=10_000)
+            truth = simulator(T)
+            scale = float(np.std(truth))
+            X = simulator.design(n, random_state=design)
+            for method, predict in METHODS.items():
+                if only not in f"{function}: {method}" or (function, design, method) in done:
+                    continue
                 start = time.perf_counter()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", paims.SamplingWarning)
-                    prediction = predict(X, simulator(X), T, design)
+                    predictions = predict(X, simulator(X), T, design)
                 seconds = time.perf_counter() - start
-                found.append((*score(prediction, truth, scale), seconds))
-            rows[method][function] = found
-            a = np.mean(found, axis=0)
-            print(
-                f"{function:12} {method:28} RMSE {a[0]:.4f}  nlpd {a[1]:7.3f}  CRPS {a[2]:.4f}  "
-                f"coverage {a[3]:.3f}  {a[4]:6.1f} s",
-                flush=True,
-            )
+                rows += [
+                    {
+                        "function": function,
+                        "design": design,
+                        "method": name,
+                        "scores": score(prediction, truth, scale),
+                        "seconds": seconds,
+                    }
+                    for name, prediction in predictions.items()
+                ]
+        if table is not None:
+            table.write_text(json.dumps(rows), encoding="utf-8")
+    show(rows)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Print the means over designs, and over functions the means of these."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    means: dict[str, list[Floats]] = {method: [] for method in methods}
+    for function in FUNCTIONS:
+        for method in methods:
+            found = [
+                (*row["scores"], row["seconds"])
+                for row in rows
+                if (row["function"], row["method"]) == (function, method)
+            ]
+            if found:
+                means[method].append(np.mean(found, axis=0))
+                print(
+                    f"{function:12} {method:31} {line(means[method][-1])}  ({len(found)} designs)"
+                )
     print("\nmean over the functions")
-    for method, by_function in rows.items():
-        a = np.mean([np.mean(found, axis=0) for found in by_function.values()], axis=0)
-        print(f"{method:28} RMSE {a[0]:.4f}  nlpd {a[1]:7.3f}  CRPS {a[2]:.4f}  cover {a[3]:.3f}")
-    if out:
-        Path(out).write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    for method, each in means.items():
+        print(f"{method:31} {line(np.mean(each, axis=0))}  ({len(each)} functions)")
+
+
+def line(means: Floats) -> str:
+    """One line of the table."""
+    rmse, nlpd, score, coverage, seconds = means
+    return (
+        f"RMSE {rmse:.4f}  nlpd {nlpd:7.3f}  CRPS {score:.4f}  coverage {coverage:.3f}  "
+        f"{seconds:6.1f} s"
+    )
 
 
 def simulate(rng: np.random.Generator, n: int, n_new: int) -> tuple[Floats, ...]:
@@ -192,8 +247,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("experiment", choices=("functions", "self"))
     parser.add_argument("--number", type=int, default=0, help="designs, or replications")
-    parser.add_argument("--only", default="", help="part of a function's name")
-    parser.add_argument("--out", default="", help="JSON file for the table")
+    parser.add_argument("--only", default="", help="part of 'function: method'")
+    parser.add_argument("--out", default="", help="JSON file of the rows; it is gone on with")
     options = parser.parse_args()
     if options.experiment == "functions":
         functions(options.number or 20, options.only, options.out)
