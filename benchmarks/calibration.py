@@ -118,7 +118,6 @@ def score(prediction: Any, truth: Floats, scale: float) -> tuple[float, float, f
 
 METHODS: dict[str, Callable[..., dict[str, Any]]] = {
     **{f"posterior, {name}": partial(ours, name) for name in NUGGETS},
-    "optimum, uniform": partial(optimum, "uniform"),
     "optimum, beta": partial(optimum, "beta"),
     "scikit-learn, 10 restarts": scikit_learn,
 }
