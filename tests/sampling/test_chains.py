@@ -52,6 +52,16 @@ class TestChains:
             else:
                 assert info.correlation < 0.7 or info.n_sweeps == 4
 
+    def test_high_dimension_asks_for_less(self) -> None:
+        scheme = replace(SCHEME, forgotten=0.7)
+        assert not scheme.enough(0.75, 2)
+        assert not scheme.enough(0.75, 6)
+        assert not scheme.enough(0.85, 10)
+        assert scheme.enough(0.75, 10)
+        assert scheme.enough(0.85, 20)
+        assert not scheme.enough(np.inf, 20)
+        assert not replace(scheme, forgotten=-1.0).enough(-1.0, 20)
+
     def test_correlation_is_the_largest_over_coordinates_and_log_p(self) -> None:
         rng = np.random.default_rng(0)
         a, b = rng.standard_normal((2, 500, 2))

@@ -73,7 +73,12 @@ class TestQuantile:
     def test_of_equal_weights(self) -> None:
         result = result_of(np.arange(101.0)[::-1, None])
         np.testing.assert_allclose(result.quantile(0.5), [50.0])
-        np.testing.assert_allclose(result.quantile([0.1, 0.9]), [[9.6], [90.4]], atol=0.01)
+        np.testing.assert_allclose(result.quantile([0.1, 0.9]), [[10.0], [90.0]])
+
+    def test_draws_without_weight_do_not_count(self) -> None:
+        weights = np.array([0.5, 0.5, 1e-12, 1e-12])
+        result = result_of(np.array([[0.0], [1.0], [0.9], [7.0]]), weights)
+        np.testing.assert_array_equal(result.quantile([0.2, 0.4, 0.6, 0.99])[:, 0], [0, 0, 1, 1])
 
     def test_of_weights(self, weighted: SampleResult) -> None:
         exact = TOY.sample(400_000, np.random.default_rng(1))

@@ -169,7 +169,8 @@ def next_level(
     lengths = [length for _, length in chosen]
     states, batches, outcomes = starts, list(state.pool), []
     n_sweeps, correlation = 0, np.inf
-    while n_sweeps < scheme.max_sweeps and correlation >= scheme.forgotten:
+    n_params = state.points.theta.shape[1]
+    while n_sweeps < scheme.max_sweeps and not scheme.enough(correlation, n_params):
         states, new, outcome = _sweep(states, lengths, mixtures, target, beta, scheme, rng)
         batches += new
         outcomes += outcome

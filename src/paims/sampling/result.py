@@ -130,16 +130,17 @@ class SampleResult:
         return self.draws[index].copy(), float(self.log_density[index])
 
     def quantile(self, q: float | Sequence[float]) -> Array:
-        """Weighted quantiles of each parameter, shape ``np.shape(q) + (n_params,)``."""
-        levels = np.atleast_1d(np.asarray(q, dtype=float))
+        """Weighted quantiles of each parameter, shape ``np.shape(q) + (n_params,)``.
+
+        A quantile is the smallest draw at which the sum of weights reaches q, so that draws of
+        next to no weight do not move it.
+        """
+        levels = np.asarray(q, dtype=float)
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(f"q must lie between 0 and 1; got {q!r}.")
-        out = np.empty((len(levels), self.draws.shape[1]))
-        for i in range(self.draws.shape[1]):
-            order = np.argsort(self.draws[:, i])
-            middle = np.cumsum(self.weights[order]) - 0.5 * self.weights[order]
-            out[:, i] = np.interp(levels, middle, self.draws[order, i])
-        return out[0] if np.ndim(q) == 0 else out
+        return np.asarray(
+            np.quantile(self.draws, levels, axis=0, weights=self.weights, method="inverted_cdf")
+        )
 
     def resample(self, n: int, random_state: Any = None) -> Array:
         """Return ``n`` equally weighted draws, ``(n, n_params)``, in random order."""

@@ -31,7 +31,8 @@ class Scheme:
         Most transitions of a chain in a level.
     forgotten : float
         Sweeps go on until the correlation between the chains' starts and ends, the largest over
-        coordinates and log p, is below this.
+        coordinates and log p, is below this, or below 1 - 2/d where that is more. If negative,
+        all sweeps are made.
     wanted_share : float
         Rounds at temperature 1 go on until the recycled sample has this effective size, relative
         to the number of points.
@@ -72,6 +73,16 @@ class Scheme:
         counts = rng.multinomial(len(weight), weight)
         index = np.flatnonzero(counts)
         return index, counts[index]
+
+    def enough(self, correlation: float, n_params: int) -> bool:
+        """Whether chains with this correlation between starts and ends have moved enough.
+
+        In high dimension a sweep forgets less, and the recycled sample does not need more: with
+        0.7 in d = 20, a sampled mixture costs 419,000 evaluations for a mass error of 0.002, with
+        0.9 a third less for 0.009; in d = 10, 0.7 and 0.8 are equally accurate and the second
+        saves two in five.
+        """
+        return self.forgotten >= 0.0 and correlation < max(self.forgotten, 1.0 - 2.0 / n_params)
 
     def second_stage(self, n_params: int) -> Callable[[int, np.random.Generator], Array]:
         """Scales of the second stage's steps: c0, or with shrinkage kernels c0 10^(-2 v^4).
