@@ -37,7 +37,7 @@ _HOME = {
     "resume": "paims.sampling",
     "sample": "paims.sampling",
 }
-_MODULES = ("datasets", "diagnostics", "gp", "plots", "sampling", "simulators")
+_MODULES = ("datasets", "diagnostics", "experiments", "gp", "plots", "sampling", "simulators")
 
 __all__ = [
     "Emulator",

@@ -12,7 +12,12 @@ from typer.testing import CliRunner
 from paims import datasets, experiments
 from paims.cli._app import app
 from paims.experiments import Check, Outcome, Settings
+from paims.experiments._checks import at_temperature_one
 from paims.experiments._fits import Runs, fit
+from paims.experiments._planar import _LOWER, _UPPER
+from paims.experiments._quadrature import quadrature
+from paims.inference import density, reference
+from paims.sampling import anneal
 
 pytest.importorskip("matplotlib")
 
@@ -52,6 +57,10 @@ def test_branin_by_the_command_line(tmp_path: Path) -> None:
     assert masses[0] == pytest.approx(0.296, abs=0.002)
     assert masses[1] == pytest.approx(0.701, abs=0.002)
     assert modes["rows"][0][6] == pytest.approx(7.6, abs=0.1)  # mode A has the paper's error
+    assert (
+        "has the paper's RMSE with 74% in A"
+        in rows["RMSE of the mixture, nugget estimated"]["difference"]
+    )
 
     text = (out / "results.md").read_text()
     assert "| RMSE of the best point, nugget estimated | 7.068 | 27.69 |" in text
@@ -86,6 +95,25 @@ def test_findings_hold_with_either_scheme(name: str, scheme: str) -> None:
         assert outcome.failed == []
 
 
+def test_only_temperature_one_is_the_posterior() -> None:
+    """The last finding with real draws, and with those of other temperatures as controls."""
+    data = datasets.load_branin()
+    posterior = Runs(data.X, data.y, data.input_names).posterior()
+    truth = quadrature(posterior, _LOWER, _UPPER)
+    levels = list(
+        anneal(density(posterior), reference(posterior), 1000, goal="optimum", random_state=0)
+    )
+    passed = {}
+    for level in levels[1:]:
+        points = level.state.points.theta
+        check = at_temperature_one(
+            "x", "default", points.mean(axis=0), points.std(axis=0), truth, 0.15
+        )
+        passed[level.info.temperature] = check.passed
+    assert [temperature for temperature, holds in passed.items() if holds] == [1.0]
+    assert min(passed) < 1.0 < max(passed)
+
+
 def test_the_seed_decides() -> None:
     data = datasets.load_branin()
     runs = Runs(data.X, data.y, data.input_names)
@@ -113,6 +141,16 @@ class TestErrors:
         code, said, _ = call("one-d", "--out", tmp_path, "--force", "--json")
         assert code == 3
         assert json.loads(said)["passed"] is False
+
+    def test_interrupted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(experiments, "run", interrupt)
+        code, _, said = call("one-d", "--out", tmp_path)
+        assert code == 130
+        assert "results.json and results.md were not written" in said
+        assert list(tmp_path.iterdir()) == []
 
     def test_unknown_names(self, tmp_path: Path) -> None:
         code, _, said = call("brannin", "--out", tmp_path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import paims
-from paims.cli._errors import CommandError, ExitCode
+from paims.cli._errors import CommandError, ExitCode, Interrupted
 from paims.cli._files import write_text
 from paims.cli._running import plain, print_json, say, working
 
@@ -81,6 +81,11 @@ def _run(name: str, settings: Settings, folder: Path, as_json: bool) -> Outcome:
             outcome = experiments.run(name, settings)
             for picture in outcome.pictures:
                 picture.save(folder)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"Figures that were done stay in {folder}; results.json and results.md were not "
+            "written."
+        ) from None
     except (ImportError, ConnectionError, FileNotFoundError, ValueError) as error:
         raise CommandError(f"{name}: {error}") from error
     except OSError as error:

@@ -116,6 +116,9 @@ def fit(runs: Runs, posterior: Posterior, scheme: str, n_samples: int | None, se
         result = sample_posterior(
             posterior, n_samples, goal="optimum", scheme=scheme, random_state=seed
         )
+    if result.status.name == "interrupted":
+        # Half an annealing is no experiment.
+        raise KeyboardInterrupt
     output = OutputScaling.of(runs.y, centre=True)
     best = find_best(result, result.modes(min_mass=0.0))
     at_one = result if result.posterior is None else result.posterior

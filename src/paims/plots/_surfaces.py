@@ -63,7 +63,10 @@ def level_curves(
     steps = shades(np.linspace(0.0, 1.0, len(levels) + 1))
     ax.contourf(x, y, shown, [0.0, *levels], colors=steps, extend="max")
     if not known.all():
-        ax.contourf(x, y, (~known).astype(float), [0.5, 1.5], colors="none", hatches=["////"])
+        missing = (~known).astype(float)
+        hatched = ax.contourf(x, y, missing, [0.5, 1.5], colors="none", hatches=["////"])
+        hatched.set_edgecolor(GREY)
+        hatched.set_linewidth(0.0)
     curves = ax.contour(x, y, shown, levels, colors=INK, linewidths=0.6)
     if numbers:
         for text in ax.clabel(curves, levels, fontsize=6, fmt="%g", inline_spacing=2):
