@@ -34,6 +34,7 @@ def core_terms(
     delta: FloatArray,
     information: int,
     n_jobs: int | None = None,
+    prepared: object = None,
 ) -> FloatArray:
     """Terms of the log posterior for a batch of points, for the kernels with a code.
 
@@ -58,6 +59,8 @@ def core_terms(
         variance and each log phi_i; 2: one more row for the log nugget.
     n_jobs : int, optional
         Number of threads; None for every available core.
+    prepared : optional
+        What the compiled loop keeps between calls; of no use here.
 
     Returns
     -------
