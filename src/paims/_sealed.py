@@ -8,6 +8,7 @@ beside its place, flushed to the disk and renamed.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
@@ -81,6 +82,13 @@ def open_sealed(path: Path, kind: str) -> Iterator[Any]:
 
     with h5py.File(io.BytesIO(content), "r") as file:
         yield file
+
+
+def remove_remains(path: Path) -> None:
+    """Remove what writers of this file that were killed have left beside it."""
+    for remains in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            remains.unlink()
 
 
 def _seal(kind: str, content: Any) -> bytes:

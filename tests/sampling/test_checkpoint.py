@@ -108,7 +108,7 @@ def test_interrupted_at_every_batch(path: Path) -> None:
     """A machine that fails all the time still gets there, one batch after another."""
     whole = sample(counted := Interrupting())
     for _ in range(3 * counted.calls):
-        density = Interrupting(3)  # the first call recognises the density
+        density = Interrupting(4)  # two calls recognise the density and measure what it costs
         try:
             ended = sample(density, path)
         except KeyboardInterrupt:
@@ -297,6 +297,15 @@ class TestDisk:
         with pytest.raises(CheckpointError, match="cannot be written: Not a directory"):
             sample(density, file / "run.h5")
         assert density.calls == 0
+
+    def test_remains_of_killed_writers_are_removed(self, path: Path) -> None:
+        remains = path.with_name(f".{path.name}.0123456789abcdef.tmp")
+        other = path.with_name(".other.h5.0123456789abcdef.tmp")
+        for file in (remains, other):
+            file.write_bytes(b"half a file")
+        sample(TARGET.log_density, path)
+        assert not remains.exists()
+        assert other.exists()
 
     def test_full_disk_does_not_end_the_run(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """The scikit-learn face: an emulator of a simulator from a handful of its runs."""
 
 from paims.emulator.compression import Compression
+from paims.emulator.duration import LongFitWarning
 from paims.emulator.estimator import Emulator
 from paims.emulator.fitting import FitInterrupted
 from paims.emulator.mixture import Components, MixturePrediction
@@ -14,6 +15,7 @@ __all__ = [
     "EmulatorFileError",
     "EmulatorMode",
     "FitInterrupted",
+    "LongFitWarning",
     "MixturePrediction",
     "ModeTable",
     "load_emulator",

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from paims.emulator.compression import Compression, compress
+from paims.emulator.duration import announce
 from paims.emulator.ensemble import Ensemble
 from paims.emulator.fitting import Learnt, Problem, learn, pose, summaries
 from paims.emulator.mixture import MixturePrediction
@@ -189,6 +191,11 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Emulator
             Itself.
 
+        Warns
+        -----
+        LongFitWarning
+            If the fit is expected to take more than a minute: how long, and what takes less.
+
         Raises
         ------
         FitInterrupted
@@ -210,6 +217,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             nugget_prior=self.nugget_prior,
             n_jobs=self.n_jobs,
         )
+        if executor is None and (checkpoint is None or not Path(checkpoint).exists()):
+            announce(problem.posterior, self.n_samples, self.scheme, self.progress)
         learnt = learn(
             problem,
             self.random_state,

@@ -168,7 +168,8 @@ class MixturePrediction:
             raise ValueError(f"level must be in (0, 1); got {level!r}.")
         tail = 0.5 * (1.0 - level)
         lower, upper = (self._tail_quantile(tail, sign) for sign in (1.0, -1.0))
-        return self._output.value(lower), self._output.value(upper)
+        # At a run that is interpolated the two differ by round-off only.
+        return self._output.value(lower), self._output.value(np.maximum(lower, upper))
 
     def sample(self, size: int = 1, random_state: Any = None) -> FloatArray:
         """Joint samples over the points: a component by weight, then a multivariate t.

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from paims import _version
-from paims._sealed import SealError, get_json, open_sealed, put_json, write_sealed
+from paims._sealed import SealError, get_json, open_sealed, put_json, remove_remains, write_sealed
 from paims.sampling._arrays import Array
 from paims.sampling.archive import (
     get_journal,
@@ -105,6 +105,7 @@ class Checkpoint:
             _check_same(self.path, target, self.snapshot.state)
         elif self.snapshot.journal.entries:
             self._unchecked = target
+        remove_remains(self.path)
         if not self.path.exists():
             try:
                 self._write()

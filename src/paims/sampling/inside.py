@@ -26,7 +26,7 @@ class InThisProcess:
 
     def __init__(self, every: float | None = None, timeout: float | None = None) -> None:
         self._every, self._timeout = every, timeout
-        self._cost: float | None = None  # seconds for a point
+        self._seconds, self._points = 0.0, 0
 
     def fill(self, call: Call, theta: Array, entry: Entry, tick: Callable[[], None]) -> None:
         """Evaluate what is missing in an entry."""
@@ -35,16 +35,17 @@ class InThisProcess:
             rows = missing[: self._size(len(missing))]
             answer = call(theta[rows]) if end is None else self._timed(call, theta[rows], end)
             entry.put(rows, answer)
-            if self._cost is None or len(rows) >= _FIRST:
-                self._cost = answer.seconds / len(rows)
+            self._seconds += answer.seconds
+            self._points += len(rows)
             tick()
 
     def _size(self, n_missing: int) -> int:
         if self._every is None:
             return n_missing
-        if self._cost is None:
+        if self._points < _FIRST:
             return min(_FIRST, n_missing)
-        return max(1, int(min(self._every / max(self._cost, 1e-12), n_missing)))
+        cost = max(self._seconds / self._points, 1e-12)
+        return max(1, int(min(self._every / cost, n_missing)))
 
     def _timed(self, call: Call, theta: Array, end: float) -> Answer:
         """Call in a thread of its own, which is left behind if it does not return."""

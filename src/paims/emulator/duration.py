@@ -1,0 +1,88 @@
+"""How long a fit will take, said before it starts if that is long."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from copy import copy
+from time import perf_counter
+
+import numpy as np
+
+from paims._parallel import n_threads
+from paims.gp import Posterior
+from paims.inference import density, reference
+from paims.sampling import Scheme
+
+# Evaluations of a run for each point of the population and each parameter, and seconds that the
+# sampler itself takes for an evaluation. Measured with `python -m benchmarks.scaling`; runs differ
+# by a factor of two.
+_EVALUATIONS = 2.5
+OVERHEAD = 4e-5
+_LONG = 60.0
+_COMPILING = 5.0  # seconds above which the first call is not repeated to leave compilation out
+
+
+class LongFitWarning(UserWarning):
+    """A fit that will take more than a minute."""
+
+
+def expected_evaluations(n_samples: int | None, n_params: int) -> float:
+    """About how often the posterior is evaluated in a fit."""
+    size = max(2000, 300 * n_params) if n_samples is None else n_samples
+    return _EVALUATIONS * size * n_params
+
+
+def seconds_per_evaluation(posterior: Posterior, scheme: str | Scheme = "default") -> float:
+    """Measure a small batch, as many points as there are threads."""
+    posterior = copy(posterior)  # whose counts are not those of the fit
+    evaluate = density(posterior)
+    size = n_threads(posterior.n_jobs)
+    u = reference(posterior, scheme).sample(8 * size, np.random.default_rng(0))
+    first = _timed(evaluate, u[:size])
+    if first > _COMPILING:
+        return first / size
+    again = _timed(evaluate, u[:size])
+    if again > 0.05:
+        return again / size
+    return min(_timed(evaluate, u) for _ in range(3)) / len(u)  # the rest is other programs
+
+
+def _timed(evaluate: Callable[[np.ndarray], object], u: np.ndarray) -> float:
+    start = perf_counter()
+    evaluate(u)
+    return perf_counter() - start
+
+
+def announce(
+    posterior: Posterior, n_samples: int | None, scheme: str | Scheme, progress: bool
+) -> float:
+    """Say how long the fit will take, if that is more than a minute; return the seconds.
+
+    On a terminal with progress it is a line there, otherwise a :class:`LongFitWarning`.
+    """
+    n_evaluations = expected_evaluations(n_samples, posterior.n_params)
+    each = seconds_per_evaluation(posterior, scheme)
+    seconds = n_evaluations * (each + OVERHEAD)
+    if seconds < _LONG:
+        return seconds
+    advice = "Fewer n_samples take less"
+    if posterior.prior.uses_information:
+        advice += ", prior='jointly_robust' a good deal less"
+    text = (
+        f"The fit will take about {_worded(seconds)}: some {n_evaluations:.1g} evaluations of "
+        f"{each * 1e3:.2g} ms. {advice}; with checkpoint='fit.h5' it can be interrupted."
+    )
+    if progress and sys.stderr.isatty():
+        print(text, file=sys.stderr)
+    else:
+        warnings.warn(text, LongFitWarning, stacklevel=3)
+    return seconds
+
+
+def _worded(seconds: float) -> str:
+    for name, length in (("days", 86400.0), ("hours", 3600.0)):
+        if seconds >= 2.0 * length:
+            return f"{seconds / length:.0f} {name}"
+    return f"{seconds / 60.0:.0f} minute(s)"
