@@ -449,14 +449,16 @@ def reproduce(
     n_samples: Annotated[
         int | None,
         typer.Option(
-            "--samples", help="Points of the sampler at each level; by default the paper's."
+            "--samples",
+            help="Points of the sampler at each level; by default the paper's number, and for "
+            "the default scheme the library's own.",
         ),
     ] = None,
     out: Annotated[str, typer.Option("--out", "-o", help="Folder to write into.")] = "paper",
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
-    """Run the paper's experiments: figures, its table beside ours; exit code 3 if one differs."""
+    """Run the paper's experiments: its figures, its table beside ours, its findings checked."""
     from paims.cli._reproduce import run_reproduce  # noqa: PLC0415 - slow to import
 
     run_reproduce(experiment, scheme, seed, n_samples, Path(out), force, as_json)

@@ -190,9 +190,10 @@ def rows(planar: Planar, why_best: str, why_mixture: str) -> list[Row]:
 
 def _place(errors: Mapping[str, Accuracy], figure: float) -> str:
     """Where the paper's figure lies among test sets of its size."""
-    return " ".join(
-        f"{spread_of(error.rmse_small, figure)} ({scheme})." for scheme, error in errors.items()
-    )
+    texts: dict[str, list[str]] = {}
+    for scheme, error in errors.items():
+        texts.setdefault(spread_of(error.rmse_small, figure), []).append(scheme)
+    return " ".join(f"{text} ({', '.join(schemes)})." for text, schemes in texts.items())
 
 
 def spread_of(rmse: FloatArray, figure: float) -> str:
