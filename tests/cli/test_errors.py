@@ -129,7 +129,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "folder for an emulator": (
         ("report", "{d}"), "{d} is a folder; give the file of an emulator.",
     ),
-    "table for an emulator": (("diagnose", "{d}/t.csv"), "is not a saved emulator"),
+    "table for an emulator": (("diagnose", "{d}/t.csv"), "cannot be loaded as an emulator"),
     "missing input": (
         ("predict", "{e}", "{d}/x1.csv"), "x1.csv has no column 'x2'; its columns are x1.",
     ),
