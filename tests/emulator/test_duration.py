@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
-
 import numpy as np
 import pytest
 
@@ -42,12 +39,9 @@ def test_short_fits_are_not(runs: Runs) -> None:
 
 
 @pytest.mark.usefixtures("costly")
-def test_on_a_terminal_it_is_a_line(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    screen.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stderr", screen)
+def test_with_progress_it_is_a_line(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     duration.announce(Posterior(*runs), None, "default", progress=True)
-    assert screen.getvalue().startswith("The fit will take about 5 minute")
+    assert capsys.readouterr().err.startswith("The fit will take about 5 minute")
 
 
 def test_a_fit_asks(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -122,7 +123,7 @@ def fit_emulator(
 
     import pandas as pd  # noqa: PLC0415 - slow to import, after the checks that may fail
 
-    from paims.emulator import Emulator  # noqa: PLC0415
+    from paims.emulator import Emulator, LongFitWarning  # noqa: PLC0415
     from paims.report import Provenance  # noqa: PLC0415
     from paims.sampling import CheckpointError  # noqa: PLC0415
 
@@ -133,6 +134,8 @@ def fit_emulator(
     start = monotonic()
     ended = False
     with interruptible() as pressed, collected_warnings(shown=False) as texts:
+        # How long this machine takes is said at once, and is nothing to keep.
+        warnings.simplefilter("ignore", LongFitWarning)
         try:
             frame = pd.DataFrame(X, columns=list(selection.inputs))
             emulator.fit(frame, y, checkpoint=checkpoint)

@@ -60,7 +60,7 @@ def announce(
 ) -> float:
     """Say how long the fit will take, if that is more than a minute; return the seconds.
 
-    On a terminal with progress it is a line there, otherwise a :class:`LongFitWarning`.
+    With progress it is a line on standard error, otherwise a :class:`LongFitWarning`.
     """
     n_evaluations = expected_evaluations(n_samples, posterior.n_params)
     each = seconds_per_evaluation(posterior, scheme)
@@ -74,7 +74,7 @@ def announce(
         f"The fit will take about {_worded(seconds)}: some {n_evaluations:.1g} evaluations of "
         f"{each * 1e3:.2g} ms. {advice}; with checkpoint='fit.h5' it can be interrupted."
     )
-    if progress and sys.stderr.isatty():
+    if progress:
         print(text, file=sys.stderr)
     else:
         warnings.warn(text, LongFitWarning, stacklevel=3)

@@ -194,7 +194,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Warns
         -----
         LongFitWarning
-            If the fit is expected to take more than a minute: how long, and what takes less.
+            If the fit is expected to take more than a minute: how long, and what takes less. With
+            ``progress`` it is a line on standard error.
 
         Raises
         ------
