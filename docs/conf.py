@@ -33,6 +33,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "_ipython", "jupyter_execute"]
 
+smartquotes = False  # messages and options are quoted as they are
 html_theme = "furo"
 html_title = f"paims {release}"
 html_static_path = ["_static"]

@@ -22,5 +22,13 @@ def test_block_runs(number: int, capsys: pytest.CaptureFixture[str]) -> None:
         assert names["masses"] == pytest.approx([0.9, 0.1], abs=0.01)
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_files(name: str) -> None:
+    text = (README.parent / name).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        if "://" not in link:
+            assert (README.parent / link).is_file(), link
+
+
 def test_there_are_blocks() -> None:
     assert len(BLOCKS) >= 2

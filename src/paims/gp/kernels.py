@@ -48,7 +48,7 @@ class Kernel(ABC):
     name : str
         How the kernel is asked for by name.
     phi_power : float
-        :math:`\phi = \ell^{\text{phi\_power}}` with the length :math:`\ell` in the units of the
+        :math:`\phi = \ell^{\mathrm{phi\_power}}` with the length :math:`\ell` in the units of the
         input.
     """
 
@@ -109,7 +109,7 @@ class Kernel(ABC):
         return self.correlation(X, X2, phi), derivatives
 
     def length_scale(self, phi: FloatArray) -> FloatArray:
-        r"""Length :math:`\ell = \phi^{1/\text{phi\_power}}` in the units of the input."""
+        r"""Length :math:`\ell = \phi^{1/\mathrm{phi\_power}}` in the units of the input."""
         return np.asarray(phi, dtype=np.float64) ** (1.0 / self.phi_power)
 
     def from_length_scale(self, length_scale: FloatArray) -> FloatArray:

@@ -111,7 +111,7 @@ class JointlyRobust(Prior):
         p(b) \propto t^a e^{-b t}, \quad t = \sum_l C_l b_l + \delta, \quad
         C_l = \frac{\max_i x_{il} - \min_i x_{il}}{n^{1/p}},
 
-    and :math:`p(\log\phi) = p(b) \prod_l b_l / \text{phi\_power}`. It has the reference prior's
+    and :math:`p(\log\phi) = p(b) \prod_l b_l / \mathrm{phi\_power}`. It has the reference prior's
     tails but no :math:`n^3 p` work: the prior for many runs.
 
     Parameters
