@@ -11,8 +11,7 @@ import numpy.typing as npt
 import typer
 
 from paims.cli._emulators import inputs_of
-from paims.cli._errors import CommandError
-from paims.cli._files import write_text
+from paims.cli._files import make_folder, write_text
 from paims.cli._fit import Selection, fit_emulator
 from paims.cli._predict import joined, predict_rows, prediction_columns
 from paims.cli._running import collected_warnings, print_json, say, working
@@ -38,7 +37,7 @@ def run_demo(folder: Path, force: bool, as_json: bool) -> None:
     """Write the demo's files and say where they are, with the commands that would do the same."""
     start = monotonic()
     paths = {name: folder / name for name in _FILES}
-    _check(folder, paths, force)
+    make_folder(folder, paths, force)
 
     from paims import simulators  # noqa: PLC0415 - slow to import, after the checks
     from paims.report import answers, render_report, save_with_provenance, study  # noqa: PLC0415
@@ -94,18 +93,3 @@ def run_demo(folder: Path, force: bool, as_json: bool) -> None:
     for answer in found:
         typer.echo(f"{answer.question} {answer.short}.")
     typer.echo(f"\nThe report is {report} ({monotonic() - start:.0f} s). Open it in a browser.")
-
-
-def _check(folder: Path, paths: dict[str, Path], force: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise CommandError(f"{folder} is a file; give --out a folder.")
-    there = [name for name, path in paths.items() if path.exists()]
-    if there and not force:
-        raise CommandError(
-            f"{folder} already holds {', '.join(there)}; --force replaces them, --out takes "
-            "another folder."
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"The folder {folder} cannot be made: {error.strerror}.") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +26,22 @@ def check_target(target: str, force: bool) -> None:
         raise CommandError(f"There is no folder {path.parent} to write {path.name} into.")
     if not os.access(path.parent, os.W_OK):
         raise CommandError(f"The folder {path.parent} cannot be written to.")
+
+
+def make_folder(folder: Path, names: Iterable[str], force: bool) -> None:
+    """Make the folder that files of these names go into; raise if it holds one of them."""
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder} is a file; give --out a folder.")
+    there = [name for name in names if (folder / name).exists()]
+    if there and not force:
+        raise CommandError(
+            f"{folder} already holds {', '.join(there)}; --force replaces them, --out takes "
+            "another folder."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"The folder {folder} cannot be made: {error.strerror}.") from None
 
 
 def write_text(target: str, text: str) -> None:

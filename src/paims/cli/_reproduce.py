@@ -12,7 +12,7 @@ import typer
 
 import paims
 from paims.cli._errors import CommandError, ExitCode, Interrupted
-from paims.cli._files import write_text
+from paims.cli._files import make_folder, write_text
 from paims.cli._running import plain, print_json, say, working
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run_reproduce(
     if scheme not in _SCHEMES:
         raise CommandError(f"--scheme must be paper, default or both; got '{scheme}'.")
     names = experiments.NAMES if which == "all" else (which,)
-    _check(folder, force)
+    make_folder(folder, _RESULTS, force)
     settings = experiments.Settings(schemes=_SCHEMES[scheme], seed=seed, n_samples=n_samples)
     outcomes = []
     start = monotonic()
@@ -117,18 +117,3 @@ def _results(outcomes: list[Outcome], settings: Settings) -> dict[str, Any]:
 def _markdown(outcomes: list[Outcome]) -> str:
     sections = [outcome.as_markdown() for outcome in outcomes]
     return "\n".join(["# The paper, reproduced\n", _INTRODUCTION + "\n", *sections])
-
-
-def _check(folder: Path, force: bool) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise CommandError(f"{folder} is a file; give --out a folder.")
-    there = [name for name in _RESULTS if (folder / name).exists()]
-    if there and not force:
-        raise CommandError(
-            f"{folder} already holds {', '.join(there)}; --force replaces them, --out takes "
-            "another folder."
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"The folder {folder} cannot be made: {error.strerror}.") from None
