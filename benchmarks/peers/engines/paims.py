@@ -1,8 +1,9 @@
-"""Ours: a batch, and one point at a time."""
+"""Ours: a batch, with the prior of the other packages too, and one point at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -11,11 +12,16 @@ from paims.gp import Posterior
 
 
 def batch(
-    X: FloatArray, H: FloatArray, y: FloatArray, phi: FloatArray, delta: FloatArray
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    phi: FloatArray,
+    delta: FloatArray,
+    prior: str = "reference",
 ) -> Callable[[], int]:
     """All points in one call."""
     del H
-    posterior = Posterior(X, y, n_jobs=1)
+    posterior = Posterior(X, y, prior=prior, n_jobs=1)
     u = posterior.from_physical(phi, delta)
 
     def work() -> int:
@@ -41,4 +47,8 @@ def single(
     return work
 
 
-ENGINES = {"paims, batch": batch, "paims, one point at a time": single}
+ENGINES = {
+    "paims, batch": batch,
+    "paims, batch, jointly robust prior": partial(batch, prior="jointly_robust"),
+    "paims, one point at a time": single,
+}
