@@ -180,8 +180,14 @@ def test_the_picture_shows_the_imports(monkeypatch: pytest.MonkeyPatch):
     )
     assert all(height[above] < height[below] for above, below in arrows)
     assert ("gp", "sampling") not in arrows
-    drawing = layers.drawing()
-    assert drawing.count("<title>") == len(arrows)
+    drawn = layers.reduced(arrows)
+    assert layers.drawing().count("<title>") == len(drawn) < len(arrows)
+
+    def below(name: str, pairs: dict[tuple[str, str], int]) -> set[str]:
+        direct = {end for above, end in pairs if above == name}
+        return direct.union(*(below(end, pairs) for end in direct))
+
+    assert all(below(name, drawn) == below(name, arrows) for name in height)
     sys.modules.pop("layers")
 
 

@@ -1,9 +1,10 @@
 """The layers as a picture, drawn from the imports that the code really has.
 
 ``{layers}`` in a page becomes an SVG drawing: one row for each layer of the import contract in
-``pyproject.toml``, one box for each package, an arrow for each pair of packages of which one
-imports the other. Imports come from the syntax trees of all source files, those inside functions
-too; those for type checkers only are left out.
+``pyproject.toml``, one box for each package, an arrow from each to those that it imports, but for
+arrows that follow from others. All are in the list below the drawing. Imports come from the
+syntax trees of all source files, those inside functions too; those for type checkers only are
+left out.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _SAYS = {
     "simulators": "test functions",
     "datasets": "the paper's data",
     "_parallel": "threads",
+    "_sealed": "files",
+    "_version": "its number",
 }
 
 
@@ -63,6 +66,20 @@ def edges() -> dict[tuple[str, str], int]:
     return found
 
 
+def reduced(arrows: dict[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    """The imports without those that lead where a path of others leads too."""
+    below: dict[str, set[str]] = {}
+    for row in reversed(layers()):
+        for name in row:
+            direct = {other for part, other in arrows if part == name}
+            below[name] = direct.union(*(below[other] for other in direct))
+    return {
+        (above, end): n_files
+        for (above, end), n_files in arrows.items()
+        if not any(part == above and end in below[other] for part, other in arrows)
+    }
+
+
 def _imports(path: Path) -> Iterator[str]:
     """Parts of the package that a file imports."""
     for module in _modules(ast.parse(path.read_text(encoding="utf-8"))):
@@ -85,7 +102,7 @@ def _modules(node: ast.AST) -> Iterator[str]:
 
 def drawing() -> str:
     """The picture as SVG text; colours follow the page's."""
-    rows, arrows = layers(), edges()
+    rows, arrows = layers(), reduced(edges())
     width = max(len(row) for row in rows) * (_WIDTH + _PAD) + _PAD
     place = {}
     for i, row in enumerate(rows):
@@ -121,7 +138,7 @@ def _arrow(above: str, below: str, n_files: int, place: dict[str, tuple[float, i
     end = (x1 + _WIDTH * (0.5 - shift), y1)
     bend = (end[1] - start[1]) / 2
     # Those that pass a layer go round it.
-    aside = 75.0 * max(0, round((y1 - y0) / _ROW) - 1) * (1 if x1 >= x0 else -1)
+    aside = 45.0 * max(0, round((y1 - y0) / _ROW) - 1) * (1 if x1 >= x0 else -1)
     noun = "file" if n_files == 1 else "files"
     return (
         f'<path class="import" d="M{start[0]:.1f} {start[1]:.1f} '

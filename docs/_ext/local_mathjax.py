@@ -1,7 +1,7 @@
 """Formulas without the network: MathJax from an installed package, copied into the site.
 
 The package ``sphinx-mathjax-offline`` carries MathJax whole. One file of it is enough here, the
-one that draws formulas as SVG and needs no fonts.
+one that draws formulas as SVG, needs no fonts and has every extension in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-_FILE = "tex-svg.js"
+_FILE = "tex-svg-full.js"
 
 
 def _source() -> Path:
