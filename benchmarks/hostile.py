@@ -1,13 +1,14 @@
 """What the library makes of designs and files that are built to hurt.
 
     python -m benchmarks.hostile designs [--n 100]
-    python -m benchmarks.hostile files [--n 1000]
+    python -m benchmarks.hostile files [--n 1000] [--forged 100]
 
 Designs: nearly singular ones (clusters, near-duplicates, lines, grids), with the nugget estimated,
 fixed at 1e-6 and zero; counts what was fitted, what was refused with an explanation, and what went
 wrong. Files: a saved emulator and a checkpoint, each with one bit flipped at random places, cut
-off, and files of other programs; counts errors of the documented kind. The same flips with the
-checksum made to fit again, as a forger would, are read in processes of their own: counts crashes.
+off, and files of other programs; counts errors of the documented kind. The first --forged of these
+flips, with the checksum made to fit again as a forger would, are read in processes of their own:
+counts crashes.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def designs(n: int) -> int:
                 found = verdict(X, y, nugget)
             except Exception as error:  # a crash is what is looked for
                 found = f"{type(error).__name__}: {error}"
+            print(f"{name}, nugget {nugget}: {found}", file=sys.stderr, flush=True)
             counts[nugget][found if found in ("fitted", "refused") else "fault"] += 1
             if found not in ("fitted", "refused"):
                 faults += 1
@@ -53,7 +55,7 @@ def designs(n: int) -> int:
     return faults
 
 
-def files(n: int) -> int:
+def files(n: int, n_forged: int) -> int:
     """Damage files and read them; number of faults."""
     with tempfile.TemporaryDirectory() as folder:
         simulator = simulators.branin
@@ -62,10 +64,12 @@ def files(n: int) -> int:
         emulator = paims.Emulator(n_samples=300, random_state=0)
         emulator.fit(X, simulator(X), checkpoint=state).save(path)
         faults = _damage(
-            "emulator", path, storage.FORMAT, paims.load_emulator, EmulatorFileError, n
+            "emulator", path, storage.FORMAT, paims.load_emulator, EmulatorFileError, n, n_forged
         )
         read = _read_checkpoint
-        faults += _damage("checkpoint", state, checkpoint.FORMAT, read, CheckpointError, n)
+        faults += _damage(
+            "checkpoint", state, checkpoint.FORMAT, read, CheckpointError, n, n_forged
+        )
     return faults
 
 
@@ -80,6 +84,7 @@ def _damage(
     read: Callable[[Path], object],
     error: type[Exception],
     n: int,
+    n_forged: int,
 ) -> int:
     content = path.read_bytes()
     rng = np.random.default_rng(0)
@@ -90,7 +95,7 @@ def _damage(
         flipped[place] ^= 1 << int(bit)
         path.write_bytes(flipped)
         results[_outcome(path, read, error)] += 1
-    print(f"{name}: {n} flipped bits: {dict(results)}")
+    print(f"{name}: {n} flipped bits: {dict(results)}", flush=True)
     cut: collections.Counter[str] = collections.Counter()
     for length in np.linspace(0, len(content) - 1, 100).astype(int):
         path.write_bytes(content[:length])
@@ -101,12 +106,12 @@ def _damage(
     foreign = _outcome(path, read, error)
     print(f"{name}: HDF5 of another program: {foreign}")
     forged: collections.Counter[str] = collections.Counter()
-    for place, bit in zip(places, bits, strict=True):
+    for place, bit in zip(places[:n_forged], bits[:n_forged], strict=True):
         flipped = bytearray(content[512:])
         flipped[place % len(flipped)] ^= 1 << int(bit)
         path.write_bytes(_sealed._seal(kind, bytes(flipped)) + flipped)
         forged[_apart(path, read, error)] += 1
-    print(f"{name}: {n} flipped bits under a forged checksum: {dict(forged)}")
+    print(f"{name}: {n_forged} flipped bits under a forged checksum: {dict(forged)}")
     path.write_bytes(content)
     wrong = sum(v for key, v in (results + cut).items() if key != "error") + (foreign != "error")
     return wrong
@@ -141,10 +146,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["designs", "files"])
     parser.add_argument("--n", type=int)
+    parser.add_argument("--forged", type=int, default=100)
     arguments = parser.parse_args()
     if arguments.what == "designs":
         sys.exit(designs(arguments.n or 100) > 0)
-    sys.exit(files(arguments.n or 1000) > 0)
+    sys.exit(files(arguments.n or 1000, arguments.forged) > 0)
 
 
 if __name__ == "__main__":

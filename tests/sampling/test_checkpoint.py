@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from tests import targets
 from tests.sampling.kit import Floats, reference_of
 
 import paims
-from paims.sampling import CheckpointError, DensityError, SampleResult, checkpoint, paper_scheme
+from paims.sampling import (
+    CheckpointError,
+    DensityError,
+    SampleResult,
+    checkpoint,
+    default_scheme,
+    paper_scheme,
+)
 
 TARGET = targets.two_gaussians(3)
 BOX = reference_of(TARGET)
@@ -116,6 +124,17 @@ def test_interrupted_at_every_batch(path: Path) -> None:
         if ended.status.name == "converged":
             break
     assert_same(whole, ended)
+
+
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+def test_rounds_are_counted_from_the_beginning(path: Path) -> None:
+    """They end by their number here, not by what they reach."""
+    scheme = replace(default_scheme(), wanted_share=100.0, max_rounds=3)
+    whole = sample(counted := Interrupting(), scheme=scheme)
+    assert np.count_nonzero(whole.levels["beta"] == 1.0) == 4
+    sample(Interrupting(counted.calls), path, scheme=scheme)
+    assert_same(whole, sample(TARGET.log_density, path, scheme=scheme))
+    assert_same(whole, paims.resume(path, TARGET.log_density))
 
 
 @pytest.mark.filterwarnings("ignore::paims.SamplingWarning")

@@ -69,7 +69,7 @@ def check_constant_columns(constant: npt.NDArray[np.bool_], names: Sequence[str]
 
 def check_varying_output(y: FloatArray, *, centred: bool) -> None:
     """Raise if there is nothing to emulate."""
-    if np.ptp(y) == 0.0 and (centred or y[0] == 0.0):
+    if (y == y[0]).all() and (centred or y[0] == 0.0):  # their difference might overflow
         raise ValueError(
             f"y takes one value only ({y[0]:g}): there is no variation to emulate. If the "
             "simulator really is constant there, no emulator is needed."
