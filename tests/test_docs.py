@@ -169,7 +169,6 @@ def test_every_python_block_of_a_page_is_a_cell():
 
 
 def test_the_picture_shows_the_imports(monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("docutils")
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     layers = importlib.import_module("layers")
     rows, arrows = layers.layers(), layers.edges()
@@ -192,7 +191,6 @@ def test_the_picture_shows_the_imports(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_list_of_messages_has_what_the_source_can_say(monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("docutils")
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     catalogue = importlib.import_module("messages")
     found = catalogue.messages()
@@ -216,7 +214,6 @@ def test_the_list_of_messages_has_what_the_source_can_say(monkeypatch: pytest.Mo
 
 
 def test_troubleshooting_quotes_messages_that_exist(monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("docutils")
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     catalogue = importlib.import_module("messages")
     texts = [text for listed in catalogue.messages().values() for _, text in listed]
