@@ -133,7 +133,7 @@ def main() -> None:
                        *map(str, arguments.samples)]  # fmt: skip
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             rows.append(json.loads(done.stdout))
-            print(f"n = {n}, p = {p} measured", file=sys.stderr, flush=True)
+            print(f"measured: {done.stdout.strip()}", file=sys.stderr, flush=True)
     report(rows)
 
 

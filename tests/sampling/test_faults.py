@@ -25,6 +25,12 @@ def sample(density: Any, path: Path | None = None, **options: Any) -> SampleResu
     )
 
 
+@pytest.fixture(scope="module")
+def whole() -> SampleResult:
+    """The run that nothing disturbs."""
+    return sample(two_modes)
+
+
 def raises(x: Floats) -> Floats:
     raise OSError("the licence server does not answer")
 
@@ -45,7 +51,9 @@ FAULTS: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("fault", "kind", "text"), FAULTS.values(), ids=FAULTS)
-def test_nothing_is_lost(fault: Any, kind: type[Exception], text: str, tmp_path: Path) -> None:
+def test_nothing_is_lost(
+    fault: Any, kind: type[Exception], text: str, whole: SampleResult, tmp_path: Path
+) -> None:
     path = tmp_path / "run.h5"
     calls = 0
 
@@ -56,7 +64,7 @@ def test_nothing_is_lost(fault: Any, kind: type[Exception], text: str, tmp_path:
 
     with pytest.raises(kind, match=text):
         sample(density, path)
-    assert_same(sample(two_modes), paims.resume(path, two_modes, progress=False))
+    assert_same(whole, paims.resume(path, two_modes, progress=False))
 
 
 def test_nan_is_zero_density_and_counted() -> None:
@@ -72,7 +80,7 @@ def test_nan_is_zero_density_and_counted() -> None:
     assert result.draws.tobytes() == sample(zero).draws.tobytes()
 
 
-def test_exceptions_at_random_are_survived(tmp_path: Path) -> None:
+def test_exceptions_at_random_are_survived(whole: SampleResult, tmp_path: Path) -> None:
     """One batch in four fails; the same call again goes on until the run is done."""
     rng = np.random.default_rng(0)
     path = tmp_path / "run.h5"
@@ -88,7 +96,7 @@ def test_exceptions_at_random_are_survived(tmp_path: Path) -> None:
         except DensityError:
             continue
         break
-    assert_same(sample(two_modes), result)
+    assert_same(whole, result)
 
 
 FULL = """
@@ -107,7 +115,7 @@ print(*(item.message for item in caught), sep="\\n")
 """
 
 
-def test_files_that_the_system_does_not_let_grow(tmp_path: Path) -> None:
+def test_files_that_the_system_does_not_let_grow(whole: SampleResult, tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(path)],
@@ -115,7 +123,6 @@ def test_files_that_the_system_does_not_let_grow(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     first, *said = done.stdout.splitlines()
-    whole = sample(two_modes)
     assert first == f"converged {whole.log_evidence.hex()}"
     assert len(said) == 1
     assert "could not be written (File too large). The run goes on" in said[0]
