@@ -91,7 +91,7 @@ def test_other_problems_are_refused(runs: Runs, tmp_path: Path) -> None:
         (runs, {"mean": "constant"}, "density mean is 'Constant' here and 'Linear'"),
         (runs, {"prior": "jointly_robust"}, r"density prior is '?JointlyRobust"),
         (runs, {"nugget": 0.01}, "density nugget is 'FixedNugget"),
-        (runs, {"nugget_prior": "beta"}, "density nugget is .*Beta"),
+        (runs, {"nugget_prior": "uniform"}, "density nugget is .*Uniform"),
         (runs, {"random_state": 2}, "random_state is"),
         (runs, {"goal": "optimum"}, "goal is 'optimum' here and 'posterior' in the file"),
     ):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
+from sklearn.base import clone
 
 import paims
 from paims.emulator._family import Family
@@ -147,7 +148,7 @@ def test_samples_have_the_mixtures_joint_moments(
 ) -> None:
     X = np.array([[0.2, 12.0], [0.25, 12.0], [0.9, 28.0], [1.3, 35.0]])
     # Same draws; only the family differs.
-    other = paims.Emulator(n_samples=500, random_state=3, predictive=predictive).fit(*runs)
+    other = clone(emulator).set_params(predictive=predictive).fit(*runs)
     predicted = other.predict_distribution(X)
     samples = predicted.sample(40_000, random_state=1)
     cov = predicted.cov()
@@ -166,7 +167,7 @@ def test_samples_have_the_mixtures_joint_moments(
 def test_families_differ_in_the_tails_only(
     emulator: paims.Emulator, runs: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    gaussian = paims.Emulator(n_samples=500, random_state=3, predictive="gaussian").fit(*runs)
+    gaussian = clone(emulator).set_params(predictive="gaussian").fit(*runs)
     X = [[0.5, 20.0], [2.0, 50.0]]
     t, n = emulator.predict_distribution(X), gaussian.predict_distribution(X)
     np.testing.assert_allclose(t.mean, n.mean, rtol=1e-12)

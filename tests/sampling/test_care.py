@@ -157,8 +157,9 @@ class TestCalls:
         def broken(x: Floats) -> Floats:
             raise ZeroDivisionError("mine")
 
-        with pytest.raises(ZeroDivisionError, match="mine"):
+        with pytest.raises(paims.sampling.DensityError, match="ZeroDivisionError: mine") as seen:
             sample(broken)
+        assert isinstance(seen.value.__cause__, ZeroDivisionError)
 
 
 class TestForms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,9 @@ class DaskPool:
         try:
             for future in done:
                 i = futures.pop(future)
-                if future.status == "finished":
-                    yield i, future.result()
+                answer = _gathered(future)
+                if answer is not None:
+                    yield i, answer
                     continue
                 attempts[i] += 1
                 if future.status == "error" or attempts[i] == _ATTEMPTS:
@@ -80,6 +82,17 @@ class DaskPool:
 
 def _evaluate(call: Call, piece: Array) -> Answer:
     return call(piece)
+
+
+def _gathered(future: Any) -> Answer | None:
+    """What a task gave; None if there is nothing, or if it died with the worker that had it."""
+    if future.status != "finished":
+        return None
+    try:
+        answer: Answer = future.result()
+    except CancelledError:
+        return None
+    return answer
 
 
 def _explained(future: Any, points: Array) -> BaseException:
