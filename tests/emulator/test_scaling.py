@@ -12,7 +12,7 @@ NEW = np.array([[0.1, 11.0], [0.5, 20.0], [1.2, 33.0]])
 
 
 def fitted(X: np.ndarray, y: np.ndarray) -> paims.Emulator:
-    return paims.Emulator(n_samples=500, random_state=3).fit(X, y)
+    return paims.Emulator(nugget_prior="uniform", n_samples=500, random_state=3).fit(X, y)
 
 
 @pytest.mark.parametrize(("x_unit", "y_unit"), [(2.0**40, 2.0**-30), (2.0**-900, 2.0**900)])
