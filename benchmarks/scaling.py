@@ -104,6 +104,8 @@ def report(rows: list[dict[str, Any]]) -> None:
           f"p^{np.mean(by_p):.2f} (n >= 200)")  # fmt: skip
     print(f"seconds of a fit ~ N^{np.mean(by_size):.2f}")
     print(f"memory above the base ~ n^{by_memory:.2f}")
+    if not any(whole):
+        return
     ratio = [c["whole"] / c["estimate"] for w in whole for c in w]
     counts = [c["evaluations"] / expected_evaluations(c["N"], r["p"] + 1)
               for r, w in zip(rows, whole, strict=True) for c in w]  # fmt: skip

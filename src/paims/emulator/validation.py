@@ -13,6 +13,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Outputs of equal inputs may differ by this much more than a fixed nugget allows for.
 _TOLERATED = 1e4
+_LARGEST = 4e307
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -68,7 +69,13 @@ def check_constant_columns(constant: npt.NDArray[np.bool_], names: Sequence[str]
 
 
 def check_varying_output(y: FloatArray, *, centred: bool) -> None:
-    """Raise if there is nothing to emulate."""
+    """Raise if there is nothing to emulate, or predictions could not be represented."""
+    largest = float(np.abs(y).max())
+    if largest > _LARGEST:
+        raise ValueError(
+            f"y holds numbers up to {largest:.3g}, so near the largest that a double can hold "
+            f"that predictions would pass it. Give y in larger units, below {_LARGEST:g}."
+        )
     if (y == y[0]).all() and (centred or y[0] == 0.0):  # their difference might overflow
         raise ValueError(
             f"y takes one value only ({y[0]:g}): there is no variation to emulate. If the "
