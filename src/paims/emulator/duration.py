@@ -16,8 +16,8 @@ from paims.inference import density, reference
 from paims.sampling import Scheme
 
 # Evaluations of a run for each point of the population and each parameter, and seconds that the
-# sampler itself takes for an evaluation. Measured with `python -m benchmarks.scaling`; runs differ
-# by a factor of two.
+# sampler itself takes for an evaluation. Too low: the median run of `python -m benchmarks.scaling`
+# makes 1.6 times as many evaluations, one of them five times.
 _EVALUATIONS = 2.5
 OVERHEAD = 4e-5
 _LONG = 60.0
