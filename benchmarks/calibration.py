@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.integrate import cumulative_trapezoid
 from scipy.stats import qmc
 
 import paims
 from paims import simulators
 from paims.diagnostics import crps
-from paims.gp import LogNormal
+from paims.gp import EstimatedNugget, LogNormal
 
 Floats = NDArray[np.float64]
 FUNCTIONS = {
@@ -45,6 +46,7 @@ FUNCTIONS = {
 NUGGETS: dict[str, dict[str, Any]] = {
     "uniform": {"nugget_prior": "uniform"},
     "beta": {"nugget_prior": "beta"},
+    "spike_slab": {"nugget_prior": "spike_slab"},
     "reference": {"nugget_prior": "reference"},
     "1e-8": {"nugget": 1e-8},
 }
@@ -118,7 +120,7 @@ def score(prediction: Any, truth: Floats, scale: float) -> tuple[float, float, f
 
 METHODS: dict[str, Callable[..., dict[str, Any]]] = {
     **{f"posterior, {name}": partial(ours, name) for name in NUGGETS},
-    "optimum, beta": partial(optimum, "beta"),
+    "optimum, spike_slab": partial(optimum, "spike_slab"),
     "scikit-learn, 10 restarts": scikit_learn,
 }
 
@@ -190,7 +192,17 @@ def line(means: Floats) -> str:
     )
 
 
-def simulate(rng: np.random.Generator, n: int, n_new: int) -> tuple[Floats, ...]:
+def draw(nugget: EstimatedNugget, rng: np.random.Generator) -> float:
+    """A draw of z, the nugget's logit, from its prior, by its distribution function on a grid."""
+    z = np.linspace(-60.0, 60.0, 100_001)
+    density = np.exp(nugget.log_prior(z[:, None]) + nugget.log_jacobian(z[:, None]))
+    below = cumulative_trapezoid(density, x=z, initial=0.0)
+    return float(np.interp(rng.random() * below[-1], below, z))
+
+
+def simulate(
+    nugget: EstimatedNugget, rng: np.random.Generator, n: int, n_new: int
+) -> tuple[Floats, ...]:
     """Parameters from the prior and data from the model: X, y, T, new y, log phi, z.
 
     The posterior does not depend on the trend and the variance, so any will do.
@@ -199,27 +211,33 @@ def simulate(rng: np.random.Generator, n: int, n_new: int) -> tuple[Floats, ...]
     X = (X - X.min(0)) / (X.max(0) - X.min(0))
     T = rng.random((n_new, 2))
     log_phi = rng.normal(-1.0, 1.0, 2)
-    delta = rng.uniform(1e-12, 1.0)
+    z = draw(nugget, rng)
+    delta = nugget.value(np.array([[z]]))[0]
     both = np.vstack([X, T])
     distance = (both[:, None] - both) ** 2
     K = np.exp(-0.5 * np.sum(distance / np.exp(log_phi), axis=2)) + delta * np.eye(len(both))
     y = 3.0 + both @ [1.0, -2.0] + 2.0 * np.linalg.cholesky(K) @ rng.standard_normal(len(both))
-    z = np.log(delta) - np.log1p(-delta)
     return X, y[:n], T, y[n:], np.append(log_phi, z)
 
 
-def self_calibration(n_replications: int, only: str, out: str) -> None:
-    """Ranks of the parameters and coverage of predictive intervals."""
-    del only, out
+def self_calibration(n_replications: int, prior: str, out: str) -> None:
+    """Ranks of the parameters and coverage of predictive intervals, with a prior of the nugget."""
+    del out
+    prior = prior or paims.Emulator().nugget_prior
+    nugget = EstimatedNugget(prior)
+    print(f"{n_replications} replications, nugget prior {prior}")
     ranks, inside = [], []
     levels = (0.5, 0.8, 0.95)
     for replication in range(n_replications):
         rng = np.random.default_rng([2016, replication])
-        X, y, T, y_new, truth = simulate(rng, 15, 10)
+        X, y, T, y_new, truth = simulate(nugget, rng, 15, 10)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", paims.SamplingWarning)
             emulator = paims.Emulator(
-                prior=LogNormal(-1.0, 1.0), n_samples=1000, random_state=replication
+                prior=LogNormal(-1.0, 1.0),
+                nugget=nugget,
+                n_samples=1000,
+                random_state=replication,
             ).fit(X, y)
         result = emulator.result_
         ranks.append([result.weights[result.draws[:, i] < truth[i]].sum() for i in range(3)])
@@ -246,7 +264,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("experiment", choices=("functions", "self"))
     parser.add_argument("--number", type=int, default=0, help="designs, or replications")
-    parser.add_argument("--only", default="", help="part of 'function: method'")
+    parser.add_argument(
+        "--only", default="", help="part of 'function: method', or a prior of the nugget"
+    )
     parser.add_argument("--out", default="", help="JSON file of the rows; it is gone on with")
     options = parser.parse_args()
     if options.experiment == "functions":

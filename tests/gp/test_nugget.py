@@ -15,6 +15,7 @@ from paims.gp import (
     FixedNugget,
     NuggetPrior,
     ReferenceNugget,
+    SpikeSlabNugget,
     UniformNugget,
 )
 from paims.gp.nugget import as_nugget, as_nugget_prior
@@ -29,7 +30,14 @@ class Halving(NuggetPrior):
         return np.log(2.0 / (1.0 - lower)) + log_expit(-z)
 
 
-PRIORS = [UniformNugget(), BetaNugget(), BetaNugget(2.0, 3.0), Halving()]
+PRIORS = [
+    UniformNugget(),
+    BetaNugget(),
+    BetaNugget(2.0, 3.0),
+    SpikeSlabNugget(),
+    SpikeSlabNugget(0.3, 0.9),
+    Halving(),
+]
 
 
 def exact(z: float) -> tuple[mp.mpf, mp.mpf]:
@@ -59,6 +67,27 @@ def test_beta_keeps_its_digits(a: float, b: float) -> None:
         ]
     actual = EstimatedNugget(BetaNugget(a, b)).log_prior(Z[:, None])
     np.testing.assert_allclose(actual, expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize(("scale", "probability"), [(1e-4, 0.5), (1e-11, 0.01), (1.0, 0.99)])
+def test_spike_and_slab_keeps_its_digits(scale: float, probability: float) -> None:
+    with mp.workdps(60):
+        c, w, lower = mp.mpf(scale), mp.mpf(probability), mp.mpf(1e-12)
+        mass = mp.log((1 + (c / lower) ** 2) / (1 + c**2)) / 2
+        expected = [
+            float(mp.log(w / (mass * v * (1 + (v / c) ** 2)) + (1 - w) / (1 - lower)))
+            for v, _ in map(exact, Z)
+        ]
+    actual = EstimatedNugget(SpikeSlabNugget(scale, probability)).log_prior(Z[:, None])
+    np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_the_spike_has_its_probability_below_its_scale() -> None:
+    nugget = EstimatedNugget(SpikeSlabNugget(1e-4, 0.3))
+    z = np.linspace(-60.0, nugget.parameter(np.array([1e-3]))[0, 0], 200_001)[:, None]
+    mass = np.trapezoid(np.exp(nugget.log_prior(z) + nugget.log_jacobian(z)), z[:, 0])
+    # The spike, but for what it has above ten times its scale, and a thousandth of the slab.
+    assert mass == pytest.approx(0.3 + 0.7e-3, abs=1e-4)
 
 
 def test_beta_is_scipys_away_from_the_ends() -> None:
@@ -107,7 +136,7 @@ def test_parameter_inverts_value(treatment) -> None:
 
 
 def test_names_and_errors() -> None:
-    for name in ("uniform", "beta", "reference"):
+    for name in ("uniform", "beta", "spike_slab", "reference"):
         assert as_nugget_prior(name).name == name
         assert as_nugget("estimate", name).prior.name == name
     assert as_nugget(0, "uniform").nugget == 0.0
@@ -128,6 +157,10 @@ def test_names_and_errors() -> None:
         EstimatedNugget(lower=0.0)
     with pytest.raises(ValueError, match="positive"):
         BetaNugget(0.0, 1.0)
+    with pytest.raises(ValueError, match=r"scale must be in \(1e-12, 1\]; got 0.0"):
+        SpikeSlabNugget(0.0)
+    with pytest.raises(ValueError, match=r"probability must be in \(0, 1\); got 1"):
+        SpikeSlabNugget(probability=1)
     for bad in (1e-12, 1.0, -1.0):
         with pytest.raises(ValueError, match=r"lies in \(1e-12, 1\)"):
             EstimatedNugget().parameter(np.array([0.5, bad]))

@@ -117,6 +117,10 @@ def fit(
     nugget: Annotated[
         str, typer.Option(help="Noise: 'estimate', or a fixed share of the variance such as 0.")
     ] = "estimate",
+    nugget_prior: Annotated[
+        str,
+        typer.Option(help="Of an estimated nugget: spike_slab, uniform, beta or reference."),
+    ] = "spike_slab",
     n_samples: Annotated[
         int | None, typer.Option("--samples", help="Points of the sampler at each level.")
     ] = None,
@@ -148,6 +152,7 @@ def fit(
         "mean": mean,
         "prior": prior,
         "nugget": _nugget(nugget),
+        "nugget_prior": nugget_prior,
         "n_samples": n_samples,
         "random_state": seed,
         "n_jobs": jobs,

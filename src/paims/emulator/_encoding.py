@@ -36,6 +36,7 @@ _CLASSES: dict[str, type] = {
         gp.FixedNugget,
         gp.UniformNugget,
         gp.BetaNugget,
+        gp.SpikeSlabNugget,
         gp.ReferenceNugget,
         Scheme,
     )

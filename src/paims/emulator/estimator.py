@@ -141,7 +141,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mean: str | Basis | Callable[[FloatArray], Any] = "linear",
         prior: str | Prior | Any = "reference",
         nugget: str | float | Nugget = "estimate",
-        nugget_prior: str | NuggetPrior = "beta",
+        nugget_prior: str | NuggetPrior = "spike_slab",
         goal: str = "posterior",
         n_samples: int | None = None,
         predictive: str = "student_t",

@@ -9,6 +9,7 @@ from paims.gp.nugget import (
     Nugget,
     NuggetPrior,
     ReferenceNugget,
+    SpikeSlabNugget,
     UniformNugget,
 )
 from paims.gp.posterior import Posterior
@@ -48,6 +49,7 @@ __all__ = [
     "Reference",
     "ReferenceNugget",
     "SciPyPrior",
+    "SpikeSlabNugget",
     "SquaredExponential",
     "UniformNugget",
     "UserBasis",

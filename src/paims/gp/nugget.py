@@ -23,6 +23,7 @@ __all__ = [
     "Nugget",
     "NuggetPrior",
     "ReferenceNugget",
+    "SpikeSlabNugget",
     "UniformNugget",
     "as_nugget",
 ]
@@ -89,6 +90,44 @@ class BetaNugget(NuggetPrior):
         return result
 
 
+class SpikeSlabNugget(NuggetPrior):
+    r"""No noise to speak of, or any: a spike next to zero beside the uniform prior.
+
+    .. math:: p(\delta) = \frac{w}{M\,\delta\,(1 + \delta^2/c^2)} + \frac{1 - w}{1 - l_b}, \qquad
+              M = \frac12 \log\frac{1 + c^2/l_b^2}{1 + c^2}.
+
+    Below c the spike is uniform in :math:`\log\delta`, above it vanishes as
+    :math:`\delta^{-3}`. The runs decide between the two: the uniform prior alone gives a
+    deterministic simulator no chance (nuggets below :math:`10^{-6}` have probability
+    :math:`10^{-6}`).
+
+    Parameters
+    ----------
+    scale : float, default 1e-4
+        c, from which on a nugget is noise.
+    probability : float, default 0.5
+        w, prior probability of the spike.
+    """
+
+    name = "spike_slab"
+
+    def __init__(self, scale: float = 1e-4, probability: float = 0.5) -> None:
+        if not LOWER_BOUND < scale <= 1.0:
+            raise ValueError(f"scale must be in ({LOWER_BOUND}, 1]; got {scale!r}.")
+        if not 0.0 < probability < 1.0:
+            raise ValueError(f"probability must be in (0, 1); got {probability!r}.")
+        self.scale = float(scale)
+        self.probability = float(probability)
+
+    def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
+        """Log of the sum of the two, each normalised on :math:`(l_b, 1)`."""
+        c, w = self.scale, self.probability
+        mass = 0.5 * np.log1p((lower**-2 - 1.0) / (1.0 + c**-2))
+        spike = np.log(w / mass) - np.log(nugget) - np.log1p((nugget / c) ** 2)
+        result: FloatArray = np.logaddexp(spike, np.log1p(-w) - np.log1p(-lower))
+        return result
+
+
 class ReferenceNugget(NuggetPrior):
     r"""Reference prior, jointly with :math:`\phi`: :math:`\log\delta` is one more row of I.
 
@@ -136,7 +175,7 @@ class EstimatedNugget(Nugget):
 
     Parameters
     ----------
-    prior : {"uniform", "beta", "reference"} or NuggetPrior, default "uniform"
+    prior : {"uniform", "beta", "spike_slab", "reference"} or NuggetPrior, default "uniform"
     lower : float, default 1e-12
         Lower bound :math:`l_b`.
     """
@@ -222,7 +261,7 @@ def as_nugget_prior(prior: str | NuggetPrior) -> NuggetPrior:
     if isinstance(prior, NuggetPrior):
         return prior
     by_name: dict[str, type[NuggetPrior]] = {
-        cls.name: cls for cls in (UniformNugget, BetaNugget, ReferenceNugget)
+        cls.name: cls for cls in (UniformNugget, BetaNugget, SpikeSlabNugget, ReferenceNugget)
     }
     if isinstance(prior, str) and prior in by_name:
         return by_name[prior]()

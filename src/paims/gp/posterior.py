@@ -48,7 +48,8 @@ class Posterior:
     nugget : "estimate", float or Nugget, default "estimate"
         A number is a fixed nugget; 0 is allowed.
     nugget_prior : str or NuggetPrior, default "uniform"
-        Prior of an estimated nugget; also "beta", or "reference" (with ``prior="reference"``).
+        Prior of an estimated nugget; also "beta", "spike_slab", or "reference" (with
+        ``prior="reference"``).
         Not used if ``nugget`` is a number or an object, which brings its own.
     n_jobs : int, optional
         Number of threads; None or -1 for every available core. Results do not depend on it.
