@@ -19,11 +19,12 @@ import numpy.typing as npt
 
 from paims.gp import BetaNugget, EstimatedNugget, Posterior
 from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
-from paims.sampling.modes import climb
+from paims.sampling.modes import climb, connect
 
 __all__ = [
     "HyperparameterDensity",
     "PaperReference",
+    "connect_modes",
     "density",
     "find_best",
     "reference",
@@ -225,6 +226,20 @@ def sample_posterior(
         checkpoint_every=checkpoint_every,
         executor=executor,
     )
+
+
+def connect_modes(result: SampleResult, modes: Sequence[Mode]) -> list[Mode]:
+    """Join modes without a valley between them: below some nugget the density hardly changes.
+
+    Parameters
+    ----------
+    result : SampleResult
+        Of :func:`sample_posterior`; knows its density.
+    modes : sequence of Mode
+    """
+    if result.density_fn is None:
+        raise ValueError("The result does not know its density; its modes cannot be connected.")
+    return connect(list(modes), result.density_fn)
 
 
 def find_best(result: SampleResult, modes: Sequence[Mode], n_starts: int = 4) -> Mode:

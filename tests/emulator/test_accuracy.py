@@ -36,13 +36,17 @@ def test_interpolates_without_a_nugget(name: str, nugget: float) -> None:
 
 def test_predicts_a_smooth_function_within_its_own_uncertainty() -> None:
     simulator = simulators.get("otl_circuit")
-    X, new = simulator.design(40, random_state=2), simulator.design(200, random_state=3)
-    emulator = paims.Emulator(n_samples=800, random_state=0).fit(X, simulator(X))
+    new = simulator.design(200, random_state=3)
     truth = simulator(new)
-    mixture = emulator.predict_distribution(new)
-    lower, upper = mixture.interval(0.95)
-    assert emulator.score(new, truth) > 0.99
-    assert 0.85 < np.mean((lower <= truth) & (truth <= upper)) <= 1.0
+    covered = []
+    # The errors at the new points hang together: one design says little.
+    for design in (2, 4, 5, 6):
+        X = simulator.design(40, random_state=design)
+        emulator = paims.Emulator(n_samples=500, random_state=0).fit(X, simulator(X))
+        assert emulator.score(new, truth) > 0.99
+        lower, upper = emulator.predict_distribution(new).interval(0.95)
+        covered.append(np.mean((lower <= truth) & (truth <= upper)))
+    assert np.mean(covered) > 0.85
 
 
 def test_noise_is_told_from_signal() -> None:
@@ -86,8 +90,7 @@ def nilson_kuusk(shared_dir: Path, monkeypatch: pytest.MonkeyPatch) -> datasets.
 @pytest.mark.parametrize(
     ("settings", "rmse", "nlpd", "least_covered"),
     [
-        # -2.549 with a standard deviation of 0.002 over seeds; -2.561 with the uniform prior.
-        ({}, 0.0205, -2.54, 0.92),
+        ({}, 0.0205, -2.55, 0.92),
         ({"nugget_prior": "uniform"}, 0.0205, -2.55, 0.92),
         ({"kernel": "matern52"}, 0.0190, -2.60, 0.85),
     ],

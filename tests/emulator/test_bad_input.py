@@ -71,9 +71,10 @@ def test_repeated_runs_with_different_outputs() -> None:
     twice, y = np.vstack([X, X]), np.concatenate([Y - 0.3, Y + 0.3])
     emulator = fit(twice, y)
     mean, std = emulator.predict(X, return_std=True)
-    assert np.abs(mean - Y).max() < 0.2
     assert (std > 0.2).all()  # A run has the noise that the repetitions show; its mean has less.
-    assert (emulator.predict(X, return_std=True, include_nugget=False)[1] < 0.8 * std).all()
+    _, of_mean = emulator.predict(X, return_std=True, include_nugget=False)
+    assert (of_mean < 0.8 * std).all()
+    assert (np.abs(mean - Y) < 2.0 * of_mean).all()
     with pytest.raises(ValueError, match=r"0 and 14, have different outputs.*fixed at 1e-10"):
         fit(twice, y, nugget=1e-10)
     with pytest.raises(ValueError, match="repeated rows"):

@@ -32,7 +32,8 @@ SECTIONS = ("verdict", "explore-section", "data", "modes", "checks", "inputs", "
 def _emulator() -> paims.Emulator:
     simulator = simulators.branin
     X = simulator.design(18, 4)
-    return paims.Emulator(random_state=0, n_samples=400).fit(X, simulator(X))
+    emulator = paims.Emulator(nugget_prior="uniform", random_state=0, n_samples=400)
+    return emulator.fit(X, simulator(X))
 
 
 def _held_out(shift: float = 0.0) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 from tests.sampling.kit import TOY, Floats
 
-from paims.sampling.modes import Mode, climb, find_modes
+from paims.sampling.modes import Mode, climb, connect, find_modes
 
 
 def gaussians(
@@ -208,3 +208,39 @@ class TestClimb:
         np.testing.assert_allclose(narrow.mean, [1.54, 0.54])
         gap = 0.4 * 0.6 * 0.4**2
         np.testing.assert_allclose(narrow.sd, np.sqrt([0.16 + gap, 0.09 + gap]))
+
+
+def placed(location: list[float], mass: float, log_density: Callable[..., Floats]) -> Mode:
+    x = np.array(location)
+    return Mode(x, float(log_density(x[None])[0]), mass, 0.01, x, np.full(len(x), 0.5))
+
+
+def test_modes_on_one_plateau_are_one() -> None:
+    def log_density(x: Floats) -> Floats:
+        """Flat along the first axis, on two ridges that a valley parts."""
+        return np.asarray(-8.0 * (x[:, 1] ** 2 - 1.0) ** 2 - 0.001 * x[:, 0] ** 2)
+
+    places = [([-9.0, 1.0], 0.2), ([9.0, 1.0], 0.1), ([0.0, 1.0], 0.3), ([4.0, -1.0], 0.4)]
+    modes = [placed(*place, log_density) for place in places]
+    first, second = connect(modes, log_density)
+    assert first.mass == pytest.approx(0.6)
+    assert first.mass_error == pytest.approx(0.01 * np.sqrt(3))
+    np.testing.assert_array_equal(first.location, [0.0, 1.0])
+    np.testing.assert_allclose(first.mean, [-1.5, 1.0])
+    variance = (0.2 * 81 + 0.1 * 81) / 0.6 - 1.5**2 + 0.25
+    np.testing.assert_allclose(first.sd, [np.sqrt(variance), 0.5])
+    assert second == modes[3]
+    (everything,) = connect(modes, log_density, prominence=9.0)
+    assert everything.mass == pytest.approx(1.0)
+    assert connect(modes[:1], log_density) == modes[:1]
+
+
+def test_a_shoulder_between_two_tops_joins_one_of_them() -> None:
+    def log_density(x: Floats) -> Floats:
+        """Tops of height 3 and 2 at -1 and 1, on a floor of height 0."""
+        t = x[:, 0]
+        return np.maximum(3.0 - 3.0 * np.abs(t + 1.0), 2.0 - 2.0 * np.abs(t - 1.0))
+
+    tops = [placed([at], mass, log_density) for at, mass in ((-1.0, 0.6), (1.0, 0.3), (0.0, 0.1))]
+    found = connect(tops, log_density, prominence=0.5)
+    assert [(mode.location[0], round(mode.mass, 6)) for mode in found] == [(-1.0, 0.7), (1.0, 0.3)]

@@ -32,7 +32,7 @@ from paims.emulator.validation import (
 from paims.gp import FixedNugget, Posterior
 from paims.gp.means import as_basis
 from paims.gp.nugget import as_nugget
-from paims.inference import find_best, sample_posterior
+from paims.inference import connect_modes, find_best, sample_posterior
 from paims.sampling import SampleResult, Scheme
 
 FloatArray = npt.NDArray[np.float64]
@@ -201,9 +201,10 @@ def learn(
         draws = draws[index]
     many = Ensemble(posterior, draws, weights, problem.output, predictive)
     ensemble, compression = compress(many, _N_COMPONENTS, rng)
+    shown = connect_modes(result, [mode for mode in modes if mode.mass >= _MODE_MASS])
     described = [
         describe(mode, posterior, problem.inputs, problem.names, result.log_evidence)
-        for mode in [best, *(mode for mode in modes if mode.mass >= _MODE_MASS)]
+        for mode in [best, *shown]
     ]
     return Learnt(result, ModeTable(described[1:]), described[0], ensemble, compression)
 

@@ -17,6 +17,8 @@ from paims.sampling._arrays import Array
 from paims.sampling.clusters import fit_clusters
 
 _MAX_POINTS = 6000
+# Points on the line between two modes.
+_N_STEPS = 15
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,34 @@ def climb(modes: list[Mode], log_density: Callable[[Array], Array]) -> list[Mode
     return sorted(found, key=lambda m: -m.mass)
 
 
+def connect(
+    modes: list[Mode], log_density: Callable[[Array], Array], prominence: float | None = None
+) -> list[Mode]:
+    """Join modes that have no valley between them, by the density itself.
+
+    On a plateau or a long ridge a sample has many peaks. Two modes are one if on the straight line
+    between their best points the log density never is below that of the lower one by
+    ``prominence`` or more.
+    """
+    modes = sorted(modes, key=lambda mode: -mode.log_density)
+    if len(modes) < 2:
+        return modes
+    location = np.array([mode.location for mode in modes])
+    if prominence is None:
+        prominence = _prominence(location.shape[1])
+    low, high = np.tril_indices(len(modes), -1)
+    t = np.linspace(0.0, 1.0, _N_STEPS + 2)[1:-1, None]
+    lines = location[low, None] + t * (location[high] - location[low])[:, None]
+    valley = log_density(lines.reshape(-1, location.shape[1])).reshape(len(low), -1).min(axis=1)
+    found: dict[int, Mode] = {}
+    top = np.arange(len(modes))  # the highest mode that each is joined to
+    for i, mode in enumerate(modes):
+        beside = high[(low == i) & (mode.log_density - valley < prominence)]
+        top[i] = top[beside].min(initial=i)
+        found[top[i]] = _joined(found[top[i]], mode) if top[i] in found else mode
+    return sorted(found.values(), key=lambda m: -m.mass)
+
+
 def _joined(first: Mode, second: Mode) -> Mode:
     mass = first.mass + second.mass
     a, b = first.mass / mass, second.mass / mass
@@ -165,12 +195,16 @@ def _peaks(
     search = NearestNeighbors(n_neighbors=n_neighbours).fit(points)
     neighbours = search.kneighbors(return_distance=False)
     if prominence is None:
-        n_params = theta.shape[1]
-        prominence = 0.08 * n_params + 0.0225 * n_params**2
+        prominence = _prominence(theta.shape[1])
     parent = _climb(neighbours, height, prominence)
     _, peak = np.unique(parent, return_inverse=True)
     nearest = search.kneighbors(scaled, n_neighbors=1, return_distance=False)[:, 0]
     return np.asarray(peak.ravel()[nearest])
+
+
+def _prominence(n_params: int) -> float:
+    """How much log density a peak of a sample has to stand out by: more in many dimensions."""
+    return 0.08 * n_params + 0.0225 * n_params**2
 
 
 def _whitened(theta: Array, weight: Array, chosen: Array) -> Array:
