@@ -35,7 +35,7 @@ PRIORS = [
     BetaNugget(),
     BetaNugget(2.0, 3.0),
     SpikeSlabNugget(),
-    SpikeSlabNugget(0.3, 0.9),
+    SpikeSlabNugget(1e-3, 0.3, 0.9),
     Halving(),
 ]
 
@@ -69,25 +69,31 @@ def test_beta_keeps_its_digits(a: float, b: float) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-14, atol=1e-14)
 
 
-@pytest.mark.parametrize(("scale", "probability"), [(1e-4, 0.5), (1e-11, 0.01), (1.0, 0.99)])
-def test_spike_and_slab_keeps_its_digits(scale: float, probability: float) -> None:
+@pytest.mark.parametrize(
+    ("low", "high", "probability"), [(1e-8, 1e-5, 0.5), (1e-12, 1.0, 0.99), (1e-4, 2e-4, 0.01)]
+)
+def test_spike_and_slab_keeps_its_digits(low: float, high: float, probability: float) -> None:
     with mp.workdps(60):
-        c, w, lower = mp.mpf(scale), mp.mpf(probability), mp.mpf(1e-12)
-        mass = mp.log((1 + (c / lower) ** 2) / (1 + c**2)) / 2
+        a, b, w, lower = mp.mpf(low), mp.mpf(high), mp.mpf(probability), mp.mpf(1e-12)
+
+        def spike(v: mp.mpf) -> mp.mpf:
+            return v / ((v**2 + a**2) * (1 + (v / b) ** 2))
+
+        ends = sorted({mp.log(v) for v in (lower, a, b, mp.mpf(1))})
+        mass = mp.quad(lambda t: spike(mp.exp(t)) * mp.exp(t), ends)
         expected = [
-            float(mp.log(w / (mass * v * (1 + (v / c) ** 2)) + (1 - w) / (1 - lower)))
-            for v, _ in map(exact, Z)
+            float(mp.log(w / mass * spike(v) + (1 - w) / (1 - lower))) for v, _ in map(exact, Z)
         ]
-    actual = EstimatedNugget(SpikeSlabNugget(scale, probability)).log_prior(Z[:, None])
-    np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-13)
+    actual = EstimatedNugget(SpikeSlabNugget(low, high, probability)).log_prior(Z[:, None])
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_the_spike_has_its_probability_below_its_scale() -> None:
-    nugget = EstimatedNugget(SpikeSlabNugget(1e-4, 0.3))
+def test_the_spike_has_its_probability() -> None:
+    nugget = EstimatedNugget(SpikeSlabNugget(1e-8, 1e-5, 0.3))
     z = np.linspace(-60.0, nugget.parameter(np.array([1e-3]))[0, 0], 200_001)[:, None]
     mass = np.trapezoid(np.exp(nugget.log_prior(z) + nugget.log_jacobian(z)), z[:, 0])
-    # The spike, but for what it has above ten times its scale, and a thousandth of the slab.
-    assert mass == pytest.approx(0.3 + 0.7e-3, abs=1e-4)
+    # The spike, but for what it has above a hundred times its upper end, and 1/1000 of the slab.
+    assert mass == pytest.approx(0.3 + 0.7e-3, abs=1e-5)
 
 
 def test_beta_is_scipys_away_from_the_ends() -> None:
@@ -157,8 +163,8 @@ def test_names_and_errors() -> None:
         EstimatedNugget(lower=0.0)
     with pytest.raises(ValueError, match="positive"):
         BetaNugget(0.0, 1.0)
-    with pytest.raises(ValueError, match=r"scale must be in \(1e-12, 1\]; got 0.0"):
-        SpikeSlabNugget(0.0)
+    with pytest.raises(ValueError, match="low < high <= 1; got 0.1 and 0.01"):
+        SpikeSlabNugget(0.1, 0.01)
     with pytest.raises(ValueError, match=r"probability must be in \(0, 1\); got 1"):
         SpikeSlabNugget(probability=1)
     for bad in (1e-12, 1.0, -1.0):

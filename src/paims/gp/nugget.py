@@ -91,39 +91,49 @@ class BetaNugget(NuggetPrior):
 
 
 class SpikeSlabNugget(NuggetPrior):
-    r"""No noise to speak of, or any: a spike next to zero beside the uniform prior.
+    r"""No noise to speak of, or any: a spike of tiny nuggets beside the uniform prior.
 
-    .. math:: p(\delta) = \frac{w}{M\,\delta\,(1 + \delta^2/c^2)} + \frac{1 - w}{1 - l_b}, \qquad
-              M = \frac12 \log\frac{1 + c^2/l_b^2}{1 + c^2}.
+    .. math:: p(\delta) = \frac{w}{M} \frac{\delta}{(\delta^2 + a^2)(1 + \delta^2/b^2)}
+              + \frac{1 - w}{1 - l_b}, \qquad
+              M = \frac{1}{2 (1 - a^2/b^2)}
+              \log\frac{(1 + a^2)(l_b^2 + b^2)}{(l_b^2 + a^2)(1 + b^2)}.
 
-    Below c the spike is uniform in :math:`\log\delta`, above it vanishes as
-    :math:`\delta^{-3}`. The runs decide between the two: the uniform prior alone gives a
-    deterministic simulator no chance (nuggets below :math:`10^{-6}` have probability
-    :math:`10^{-6}`).
+    The spike is uniform in :math:`\log\delta` between a and b and falls as :math:`\delta^2` and
+    :math:`\delta^{-2}` beyond. The runs decide between spike and slab: the uniform prior alone
+    gives a deterministic simulator no chance, as the nuggets below :math:`10^{-5}` have
+    probability :math:`10^{-5}`.
 
     Parameters
     ----------
-    scale : float, default 1e-4
-        c, from which on a nugget is noise.
+    low, high : float, default 1e-8 and 1e-5
+        a and b. Nuggets below a change predictions little and make matrices ill-conditioned;
+        from b on a nugget is noise.
     probability : float, default 0.5
         w, prior probability of the spike.
     """
 
     name = "spike_slab"
 
-    def __init__(self, scale: float = 1e-4, probability: float = 0.5) -> None:
-        if not LOWER_BOUND < scale <= 1.0:
-            raise ValueError(f"scale must be in ({LOWER_BOUND}, 1]; got {scale!r}.")
+    def __init__(self, low: float = 1e-8, high: float = 1e-5, probability: float = 0.5) -> None:
+        if not LOWER_BOUND <= low < high <= 1.0:
+            raise ValueError(
+                f"low and high must be such that {LOWER_BOUND} <= low < high <= 1; "
+                f"got {low!r} and {high!r}."
+            )
         if not 0.0 < probability < 1.0:
             raise ValueError(f"probability must be in (0, 1); got {probability!r}.")
-        self.scale = float(scale)
+        self.low = float(low)
+        self.high = float(high)
         self.probability = float(probability)
 
     def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
         """Log of the sum of the two, each normalised on :math:`(l_b, 1)`."""
-        c, w = self.scale, self.probability
-        mass = 0.5 * np.log1p((lower**-2 - 1.0) / (1.0 + c**-2))
-        spike = np.log(w / mass) - np.log(nugget) - np.log1p((nugget / c) ** 2)
+        a2, b2, w = self.low**2, self.high**2, self.probability
+        # The ratio in M is near 1 for a spike below the lower bound: from its difference to 1.
+        excess = (b2 - a2) * (1.0 - lower**2) / ((lower**2 + a2) * (1.0 + b2))
+        mass = 0.5 * np.log1p(excess) * b2 / (b2 - a2)
+        spike = np.log(w / mass) + np.log(nugget) - np.log(nugget**2 + a2)
+        spike -= np.log1p(nugget**2 / b2)
         result: FloatArray = np.logaddexp(spike, np.log1p(-w) - np.log1p(-lower))
         return result
 
