@@ -163,7 +163,7 @@ def test_names_and_errors() -> None:
         EstimatedNugget(lower=0.0)
     with pytest.raises(ValueError, match="positive"):
         BetaNugget(0.0, 1.0)
-    with pytest.raises(ValueError, match="low < high <= 1; got 0.1 and 0.01"):
+    with pytest.raises(ValueError, match=r"low < high <= 1; got 0\.1 and 0\.01"):
         SpikeSlabNugget(0.1, 0.01)
     with pytest.raises(ValueError, match=r"probability must be in \(0, 1\); got 1"):
         SpikeSlabNugget(probability=1)
