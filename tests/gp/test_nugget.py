@@ -70,7 +70,7 @@ def test_beta_keeps_its_digits(a: float, b: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "probability"), [(1e-8, 1e-5, 0.5), (1e-12, 1.0, 0.99), (1e-4, 2e-4, 0.01)]
+    ("low", "high", "probability"), [(1e-8, 1e-5, 0.1), (1e-12, 1.0, 0.99), (1e-4, 2e-4, 0.01)]
 )
 def test_spike_and_slab_keeps_its_digits(low: float, high: float, probability: float) -> None:
     with mp.workdps(60):

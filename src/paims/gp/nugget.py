@@ -101,20 +101,20 @@ class SpikeSlabNugget(NuggetPrior):
     The spike is uniform in :math:`\log\delta` between a and b and falls as :math:`\delta^2` and
     :math:`\delta^{-2}` beyond. The runs decide between spike and slab: the uniform prior alone
     gives a deterministic simulator no chance, as the nuggets below :math:`10^{-5}` have
-    probability :math:`10^{-5}`.
+    probability :math:`10^{-5}`. The burden of proof is on "no noise", which is the bolder claim.
 
     Parameters
     ----------
     low, high : float, default 1e-8 and 1e-5
         a and b. Nuggets below a change predictions little and make matrices ill-conditioned;
         from b on a nugget is noise.
-    probability : float, default 0.5
+    probability : float, default 0.1
         w, prior probability of the spike.
     """
 
     name = "spike_slab"
 
-    def __init__(self, low: float = 1e-8, high: float = 1e-5, probability: float = 0.5) -> None:
+    def __init__(self, low: float = 1e-8, high: float = 1e-5, probability: float = 0.1) -> None:
         if not LOWER_BOUND <= low < high <= 1.0:
             raise ValueError(
                 f"low and high must be such that {LOWER_BOUND} <= low < high <= 1; "
