@@ -86,10 +86,10 @@ def faster_than_bayesian(rows: list[Row]) -> Verdict:
 
 
 def never_trapped(rows: list[Row]) -> Verdict:
-    """No design where our RMSE is more than three times the best one's."""
+    """No design where our RMSE is more than three times the best peer's."""
     ours = [row for row in rows if row["method"] == OURS]
     trapped = sum(row["trapped"] for row in ours)
     found = [f"{trapped} of {sum(row['n'] for row in ours)} designs"] if ours else []
     where = [f"{row['case']} {row['trapped']}" for row in ours if row["trapped"]]
-    goal = "no design where our RMSE is more than 3 times the best one's"
+    goal = "no design where our RMSE is more than 3 times the best peer's"
     return _verdict(goal, found + where, not trapped)

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.peers.cells import Record
 
 OURS = "paims"
-# An emulator is called trapped on a design where its RMSE is this many times the best one's.
+# An emulator is called trapped on a design where its RMSE is this many times the best peer's.
 TRAPPED = 3.0
 
 
@@ -111,11 +111,14 @@ def emulators(records: Iterable[Record]) -> list[Record]:
 
 
 def best_rmse(records: Iterable[Record]) -> dict[tuple[str, int], float]:
-    """The least RMSE that any emulator reached on each design."""
-    return {
-        (case, seed): column(members, "rmse", np.min) or 0.0
-        for (case, seed), members in grouped(records, "emulators", "case", "seed").items()
-    }
+    """The least RMSE that a peer reached on each design; infinite where none was run."""
+    peers = [record for record in records if not record["method"].startswith(OURS)]
+    found: dict[tuple[str, int], float] = defaultdict(lambda: np.inf)
+    for (case, seed), members in grouped(peers, "emulators", "case", "seed").items():
+        least = column(members, "rmse", np.min)
+        if least is not None:
+            found[case, seed] = least
+    return found
 
 
 def overall(rows: list[Record]) -> list[Record]:
