@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from paims._parallel import n_threads
@@ -96,8 +95,7 @@ def resume(
         target = as_target(None, None, log_density, where, settings["vectorized"])
     else:
         target = as_target(log_density, where, None, None, settings["vectorized"])
-    target.max_evaluations, target.on_error = max_evaluations, on_error
-    target.deadline = None if max_seconds is None else monotonic() + max_seconds
+    target.limit(max_evaluations, max_seconds, on_error)
     checkpoint = Checkpoint(Path(path), checkpoint_every, settings, snapshot)
     with evaluating(executor, checkpoint_every, batch_timeout) as target.evaluator:
         return Run(target, plan_of(settings, n_jobs), checkpoint).run(max_levels, progress)

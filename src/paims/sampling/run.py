@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from paims.sampling.arguments import (
@@ -178,8 +177,7 @@ def sample(
         batch_timeout=batch_timeout,
     )
     check_on_error(on_error)
-    target.max_evaluations, target.on_error = max_evaluations, on_error
-    target.deadline = None if max_seconds is None else monotonic() + max_seconds
+    target.limit(max_evaluations, max_seconds, on_error)
     chosen = as_scheme(scheme, n_jobs)
     check_goal(goal)
     plan = Plan(

@@ -129,6 +129,11 @@ class Target:
     n_rejected: int = field(default=0, init=False)
     why_rejected: str = field(default="", init=False)
 
+    def limit(self, max_evaluations: int | None, max_seconds: float | None, on_error: str) -> None:
+        """Set the limits of a run that begins now, and what an exception of the density means."""
+        self.max_evaluations, self.on_error = max_evaluations, on_error
+        self.deadline = None if max_seconds is None else monotonic() + max_seconds
+
     def evaluate(self, theta: Array) -> Points:
         """Evaluate a batch ``(m, n_params)``."""
         log_m = np.asarray(self.reference.log_density(theta), dtype=float)
