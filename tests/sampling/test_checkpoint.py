@@ -63,7 +63,7 @@ def sample(density: Any, path: Path | None = None, **options: Any) -> SampleResu
 def on_clock(now: list[float]) -> Iterator[None]:
     """A clock that tells the time in ``now``."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("run", "resuming", "target", "checkpoint", "calls", "inside"):
+        for module in ("target", "checkpoint", "calls", "inside"):
             patch.setattr(f"paims.sampling.{module}.monotonic", lambda: now[0])
         yield
 
