@@ -181,6 +181,30 @@ def show(rows: list[dict[str, Any]]) -> None:
     print("\nmean over the functions")
     for method, each in means.items():
         print(f"{method:31} {line(np.mean(each, axis=0))}  ({len(each)} functions)")
+    print(f"\n{markdown(rows)}")
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table of the documentation: nlpd by function, then means over the functions."""
+    headings = [*FUNCTIONS, "nlpd", "RMSE", "CRPS", "95 % covers"]
+    lines = ["| | " + " | ".join(headings) + " |", "|---|" + "---:|" * len(headings)]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        scores = {
+            function: [
+                row["scores"]
+                for row in rows
+                if (row["function"], row["method"]) == (function, method)
+            ]
+            for function in FUNCTIONS
+        }
+        if not all(scores.values()):
+            continue
+        means = np.array([np.mean(each, axis=0) for each in scores.values()])
+        rmse, nlpd, score, coverage = means.mean(axis=0)
+        cells = [f"{value:.2f}" for value in means[:, 1]]
+        cells += [f"{nlpd:.3f}", f"{rmse:.4f}", f"{score:.4f}", f"{coverage:.3f}"]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def line(means: Floats) -> str:
