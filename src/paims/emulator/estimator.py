@@ -55,10 +55,10 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Share of the process's variance that is noise: estimated, or a fixed number. With 0 the
         emulator interpolates the runs.
     nugget_prior : str or NuggetPrior
-        "beta" (Beta(1/2, 1/2), which favours neither noise nor none), "uniform" (the paper's) or
-        "reference" (one more row of the reference prior). Over six functions "beta" predicts
-        better than "uniform", above all with few runs, and covers better than "reference"
-        (``python -m benchmarks.calibration functions``).
+        "spike_slab" (default: the uniform prior, and a chance of their own for tiny nuggets),
+        "uniform" (the paper's; the most cautious), "beta" (Beta(1/2, 1/2), between these two) or
+        "reference" (one more row of the reference prior, which has to be the ``prior``).
+        ``python -m benchmarks.calibration functions`` compares them.
     goal : {"posterior", "optimum", "map"}
         What to predict with: draws of the posterior; the paper's set of nearly optimal points;
         the single best point.
