@@ -102,6 +102,8 @@ class SpikeSlabNugget(NuggetPrior):
     :math:`\delta^{-2}` beyond. The runs decide between spike and slab: the uniform prior alone
     gives a deterministic simulator no chance, as the nuggets below :math:`10^{-5}` have
     probability :math:`10^{-5}`. The burden of proof is on "no noise", which is the bolder claim.
+    The nugget is a share of the process's variance: where length-scales are long and the variance
+    large, a tiny one may still be noise that matters.
 
     Parameters
     ----------
