@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from paims.diagnostics import LeaveOneOut, Scores, Validation
     from paims.emulator import Emulator
     from paims.report import Provenance
+
+_MOST_MODES = 6  # columns that 80 characters have room for
 
 
 def emulator_as_dict(emulator: Emulator, provenance: Provenance) -> dict[str, Any]:
@@ -88,7 +91,7 @@ def print_emulator(emulator: Emulator, provenance: Provenance) -> None:
         note = "" if row["varies"] else "one value only: left out"
         inputs.add_row(row["name"], f"{row['lower']:.6g}", f"{row['upper']:.6g}", note)
     console.print(inputs)
-    console.print(_modes(emulator))
+    _print_modes(emulator, console)
     settings = about["settings"]
     console.print(
         f"{settings['kernel'].replace('_', ' ')} kernel, {settings['mean']} trend, "
@@ -104,22 +107,24 @@ def print_emulator(emulator: Emulator, provenance: Provenance) -> None:
         console.print(f"[yellow]warning:[/yellow] {text}")
 
 
-def _modes(emulator: Emulator) -> RichTable:
+def _print_modes(emulator: Emulator, console: Console) -> None:
+    """A column for each mode, as there may be many inputs, and below what each says."""
+    modes = list(emulator.modes_)
+    shown, more = modes[:_MOST_MODES], modes[_MOST_MODES:]
     table = RichTable(box=SIMPLE, show_edge=False)
-    names = emulator.map_.input_names
     table.add_column("mode")
-    for heading in ("probability", *(f"length {name}" for name in names), "nugget"):
-        table.add_column(heading, justify="right")
-    table.add_column("what it says", overflow="fold")
-    for i, mode in enumerate(emulator.modes_):
-        table.add_row(
-            chr(65 + i) if i < 26 else str(i + 1),
-            f"{mode.mass:.3f}",
-            *(f"{value:.4g}" for value in mode.length_scales),
-            f"{mode.nugget:.3g}",
-            mode.says,
-        )
-    return table
+    for letter, _ in zip(ascii_uppercase, shown, strict=False):
+        table.add_column(letter, justify="right")
+    table.add_row("probability", *(f"{mode.mass:.3f}" for mode in shown))
+    for i, name in enumerate(emulator.map_.input_names):
+        table.add_row(f"length {name}", *(f"{mode.length_scales[i]:.4g}" for mode in shown))
+    table.add_row("nugget", *(f"{mode.nugget:.3g}" for mode in shown))
+    console.print(table)
+    for letter, mode in zip(ascii_uppercase, shown, strict=False):
+        console.print(f"{letter}: {mode.says}", markup=False)
+    if more:
+        mass = sum(mode.mass for mode in more)
+        console.print(f"{len(more)} more modes have probability {mass:.3f} together.")
 
 
 def scores_as_dict(scores: Scores) -> dict[str, Any]:
