@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paims.emulator import Emulator
     from paims.report import Provenance
 
-_MOST_MODES = 6  # columns that 80 characters have room for
+_MOST_MODES = 5  # columns that 80 characters have room for
 
 
 def emulator_as_dict(emulator: Emulator, provenance: Provenance) -> dict[str, Any]:
