@@ -7,7 +7,7 @@ import numpy as np
 import paims
 from benchmarks.peers.problems import Draws, Problem
 
-SETTINGS = {f"N = {n}": n for n in (500, 1000, 2000, 4000, 8000, 16000)}
+SETTINGS = {f"N = {n}": n for n in (250, 500, 1000, 2000, 4000, 8000, 16000)}
 HOW = "batches of points"
 
 
