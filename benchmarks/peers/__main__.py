@@ -37,15 +37,19 @@ def main() -> None:
     options = Options(given.seeds, given.designs, given.only, given.with_botorch, given.octave)
     store = Store(given.out / "cells.jsonl")
     names = EXPERIMENTS if given.experiment == "all" else (given.experiment,)
-    for name in () if given.tables_only else names:
-        experiment = importlib.import_module(f"benchmarks.peers.{name}")
-        cells = [cell for cell in experiment.cells(options) if options.wants(cell)]
-        if given.list:
-            print("\n".join(map(str, cells)))
-            continue
-        run(cells, store, given.limit or experiment.LIMIT, retry=given.retry)
-    if not given.list:
-        write(store, given.out)
+    experiments = [importlib.import_module(f"benchmarks.peers.{name}") for name in names]
+    wanted = [[cell for cell in e.cells(options) if options.wants(cell)] for e in experiments]
+    if not any(wanted):
+        parser.error(
+            f"--only {given.only!r} is found in no cell; --list without it shows them all"
+        )
+    if given.list:
+        print("\n".join(str(cell) for cells in wanted for cell in cells))
+        return
+    if not given.tables_only:
+        for experiment, cells in zip(experiments, wanted, strict=True):
+            run(cells, store, given.limit or experiment.LIMIT, retry=given.retry)
+    write(store, given.out)
 
 
 if __name__ == "__main__":
