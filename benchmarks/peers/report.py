@@ -101,7 +101,7 @@ def about(records: Sequence[Record], found: dict[str, Any]) -> str:
             f"{found['processor']}, {found['cores']} cores, {found['memory']}, "
             f"{found['system']}, Python {found['python']}; {versions}.",
             "",
-            "One process at a time, one thread for everybody. Seconds are processor seconds of "
+            "One thread for everybody. Seconds are processor seconds of "
             "the process without imports and compilation; load of the machine "
             f"{np.min(load):.1f} to {np.max(load):.1f}, median {np.median(load):.1f} (the clock "
             f"showed {np.median(wall):.1f} times the processor seconds). Seeds and designs count "
