@@ -41,6 +41,17 @@ def test_fit_saves_an_emulator(invoke: Any, runs: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(saved.predict(X), alone.predict(X))
 
 
+def test_fit_passes_the_prior_of_the_nugget_on(invoke: Any, runs: Path, tmp_path: Path) -> None:
+    for options, expected in (((), "spike_slab"), (("--nugget-prior", "uniform"), "uniform")):
+        result = invoke(
+            "fit", runs, "-y", "y", "--ignore", "label", "--samples", 200, "--force", *options
+        )
+        assert result.exit_code == 0
+        saved = paims.load_emulator(tmp_path / "emulator.h5")
+        assert saved.nugget_prior == expected
+        assert saved.posterior_.nugget.prior.name == expected
+
+
 def test_fit_from_standard_input_with_options(invoke: Any, runs: Path) -> None:
     text = runs.read_text().replace(",", "\t")
     result = invoke(
