@@ -84,8 +84,8 @@ def beside_ours(row: Record, rows: list[Record]) -> Record:
     }
 
 
-def emulators(records: Iterable[Record]) -> list[Record]:
-    """A row for each case and emulator, with the nlpd of ours on the same designs."""
+def emulators(records: Iterable[Record], mine: str = OURS) -> list[Record]:
+    """A row for each case and emulator, with nlpd and time of ``mine`` on the same designs."""
     records = list(records)
     groups = grouped(records, "emulators", "case", "method")
     best = best_rmse(records)
@@ -93,7 +93,7 @@ def emulators(records: Iterable[Record]) -> list[Record]:
     for (case, method), members in groups.items():
         ok = [record for record in members if record["status"] == "ok"]
         seeds = {record["seed"] for record in ok}
-        ours = [r for r in groups.get((case, OURS), []) if r["status"] == "ok"]
+        ours = [r for r in groups.get((case, mine), []) if r["status"] == "ok"]
         rows.append(
             {
                 "case": case,

@@ -22,25 +22,25 @@ def costly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_fits_are_announced(runs: Runs) -> None:
     posterior = Posterior(*runs)
     with pytest.warns(LongFitWarning, match=r"about 8 minute.*evaluations of 20 ms") as seen:
-        seconds = duration.announce(posterior, None, "default", progress=False)
+        seconds = duration.announce(posterior, [None], "default", progress=False)
     assert seconds == pytest.approx(4.0 * 2000 * 3 * 0.02, rel=0.01)
     assert "prior='jointly_robust'" in str(seen[0].message)
     assert "checkpoint='fit.h5'" in str(seen[0].message)
     other = Posterior(*runs, prior="jointly_robust")
     with pytest.warns(LongFitWarning) as seen:
-        duration.announce(other, 20000, "default", progress=False)
+        duration.announce(other, [20000], "default", progress=False)
     assert "about 80 minute" in str(seen[0].message)
     assert "jointly_robust" not in str(seen[0].message)
 
 
 @pytest.mark.usefixtures("costly")
 def test_short_fits_are_not(runs: Runs) -> None:
-    assert duration.announce(Posterior(*runs), 200, "default", progress=False) < 60.0
+    assert duration.announce(Posterior(*runs), [200], "default", progress=False) < 60.0
 
 
 @pytest.mark.usefixtures("costly")
 def test_with_progress_it_is_a_line(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    duration.announce(Posterior(*runs), None, "default", progress=True)
+    duration.announce(Posterior(*runs), [None], "default", progress=True)
     assert capsys.readouterr().err.startswith("The fit will take about 8 minute")
 
 

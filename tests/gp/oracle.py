@@ -25,6 +25,15 @@ KERNELS = {
         (1 + mp.sqrt(5) * d / phi + mp.mpf(5) / 3 * (d / phi) ** 2) * mp.exp(-mp.sqrt(5) * d / phi)
     ),
     "power_exponential": lambda d, phi, power: mp.exp(-((d / phi) ** mp.mpf(power))),
+    "matern72": lambda d, phi, power: (
+        (
+            1
+            + mp.sqrt(7) * d / phi
+            + mp.mpf(14) / 5 * (d / phi) ** 2
+            + 7 * mp.sqrt(7) / 15 * (d / phi) ** 3
+        )
+        * mp.exp(-mp.sqrt(7) * d / phi)
+    ),
 }
 
 

@@ -21,7 +21,7 @@ from paims.gp._compiled import contrasts, core_terms, prepare
 from paims.gp._compiled_lanes import layout, make_run
 from paims.gp._compiled_simd import entry, exp_expm1, load, store
 
-KERNELS = ["squared_exponential", "matern32", "matern52", "power_exponential"]
+KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 POWER = 1.6
 
 
@@ -87,7 +87,7 @@ def test_exponential_at_its_ends() -> None:
 
 @pytest.mark.parametrize("information", [0, 1, 2])
 @pytest.mark.parametrize("mean", ["zero", "constant", "linear", "rotated", "no constant"])
-@pytest.mark.parametrize("code", range(4), ids=KERNELS)
+@pytest.mark.parametrize("code", range(5), ids=KERNELS)
 def test_equals_twin(code: int, mean: str, information: int) -> None:
     data = problem(17, 3, mean)
     X, H, y, phi, delta = data
@@ -127,6 +127,7 @@ HARD = [
     ("squared_exponential", [-6.5, -7.5], 0.1, 1e-12, 1e-3),
     ("matern32", [6.0, 5.0], 1e-10, 3e-8, 1e-6),
     ("matern52", [4.0, 6.0], 0.5, 1e-10, 2e-6),
+    ("matern72", [4.0, 6.0], 1e-8, 5e-9, 1e-4),
     ("power_exponential", [7.0, 7.0], 1e-9, 2e-10, 5e-7),
 ]
 
@@ -220,7 +221,7 @@ def test_dependent_basis_fails(columns: list[float]) -> None:
     assert np.isnan(run((X, H, y, phi, delta))).all()
 
 
-@pytest.mark.parametrize("code", range(4), ids=KERNELS)
+@pytest.mark.parametrize("code", range(5), ids=KERNELS)
 @pytest.mark.parametrize("phi", [5e-324, 1e-310, 1e-200, 1e-5])
 def test_only_equal_runs_are_correlated_at_short_lengths(code: int, phi: float) -> None:
     X, H, y, _, _ = problem(10, 20, "zero")
@@ -236,7 +237,7 @@ def test_only_equal_runs_are_correlated_at_short_lengths(code: int, phi: float) 
     assert np.isnan(run(data, code, 1)).all()  # the data say nothing of phi
 
 
-@pytest.mark.parametrize("code", range(4), ids=KERNELS)
+@pytest.mark.parametrize("code", range(5), ids=KERNELS)
 def test_total_correlation_has_only_the_nugget(code: int) -> None:
     X, H, y, _, _ = problem(10, 2, "constant")
     log_det_K, _, S2, _ = run((X, H, y, np.full((1, 2), 1e200), np.array([0.5])), code, 0)[0]
@@ -277,7 +278,7 @@ def test_workspace_grows_with_p_times_n_squared() -> None:
         ({"y": np.zeros(7)}, r"y \(n,\).*\(7,\)"),
         ({"phi": np.ones((3, 1))}, r"phi \(m, p\).*\(3, 1\)"),
         ({"H": np.ones((8, 8))}, "8 basis functions need more than 8 runs"),
-        ({"kernel_code": 4}, "kernel_code must be 0, 1, 2 or 3.*got 4"),
+        ({"kernel_code": 5}, "kernel_code must be 0 to 4.*got 5"),
         ({"information": 3}, "information 0, 1 or 2.*3"),
     ],
 )
@@ -326,7 +327,7 @@ def test_code_cached_by_another_process(tmp_path: Path) -> None:
     assert first[0] == second[0]
 
 
-@pytest.mark.parametrize("code", range(4), ids=KERNELS)
+@pytest.mark.parametrize("code", range(5), ids=KERNELS)
 def test_prepared_runs_give_the_same_bits(code: int) -> None:
     X, H, y, phi, delta = problem(12, 3)
     prepared = prepare(X, H, y, code, POWER)

@@ -11,6 +11,7 @@ from paims.gp import (
     Kernel,
     Matern32,
     Matern52,
+    Matern72,
     Posterior,
     PowerExponential,
     SquaredExponential,
@@ -46,13 +47,14 @@ KERNELS = [
     SquaredExponential(),
     Matern32(),
     Matern52(),
+    Matern72(),
     PowerExponential(),
     PowerExponential(1.2),
     PowerExponential(2.0),
     Spherical(),
     SlowMatern52(),
 ]
-BUILT_IN = KERNELS[:6]
+BUILT_IN = KERNELS[:7]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 each_built_in = pytest.mark.parametrize("kernel", BUILT_IN, ids=repr)
 
@@ -141,7 +143,7 @@ def test_minus_one_keeps_digits_for_long_ranges(kernel: Kernel) -> None:
         expected = oracle.correlation(kernel.name, getattr(kernel, "power", None), *exact) - 1
     actual = kernel.correlation_minus_one(np.array([x]), np.array([w]), np.exp([log_phi]))[0, 0, 0]
     # A Matern factor's own 1 + t against exp(t) still costs digits: t^2 is left of t.
-    tolerance = 1e-7 if isinstance(kernel, Matern32 | Matern52) else 1e-13
+    tolerance = 1e-7 if isinstance(kernel, Matern32 | Matern52 | Matern72) else 1e-13
     assert abs(actual / float(expected) - 1.0) < tolerance
 
 
@@ -201,12 +203,12 @@ def test_a_subclass_does_not_inherit_compiled_code() -> None:
         def scaled(self, distance, phi):
             return distance / phi
 
-    assert [compiled_code(cls()) for cls in COMPILED_KERNELS] == [0, 1, 2, 3]
+    assert [compiled_code(cls()) for cls in COMPILED_KERNELS] == [0, 1, 2, 3, 4]
     assert compiled_code(Changed()) is None
 
 
 def test_names_and_errors() -> None:
-    for name in ("squared_exponential", "matern32", "matern52", "power_exponential"):
+    for name in ("squared_exponential", "matern32", "matern52", "matern72", "power_exponential"):
         assert as_kernel(name).name == name
     kernel = PowerExponential(1.5)
     assert as_kernel(kernel) is kernel
@@ -214,3 +216,12 @@ def test_names_and_errors() -> None:
         as_kernel("rbf")
     with pytest.raises(ValueError, match=r"\(0, 2\].*2\.1"):
         PowerExponential(2.1)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN, ids=repr)
+def test_far_points_with_many_inputs_are_uncorrelated(kernel: Kernel) -> None:
+    # The product of the polynomials overflows where the exponential is 0.
+    X, phi = np.array([[0.0] * 80, [1.0] * 80]), np.full((1, 80), 1e-4)
+    correlation, derivatives = kernel.correlation_and_derivatives(X, X, phi)
+    np.testing.assert_array_equal(correlation[0], np.eye(2))
+    np.testing.assert_array_equal(derivatives, 0.0)

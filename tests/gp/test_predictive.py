@@ -11,7 +11,7 @@ from tests.gp.oracle import DIGITS, Oracle
 
 from paims.gp import Posterior, PowerExponential, predictive
 
-KERNELS = ["squared_exponential", "matern32", "matern52", "power_exponential"]
+KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 MEANS = ["zero", "constant", "linear", "quadratic"]
 
 

@@ -24,7 +24,7 @@ from paims.gp import (
 from paims.gp.kernels import as_kernel
 from paims.gp.priors import as_prior
 
-KERNELS = ["squared_exponential", "matern32", "matern52", "power_exponential"]
+KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 NORMALISED = [
     JointlyRobust(include_nugget=False),
     JointlyRobust(a=0.5, b=1.5, include_nugget=False),

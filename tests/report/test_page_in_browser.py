@@ -22,6 +22,7 @@ CASES: dict[str, dict[str, Any]] = {
     "matern32, constant, gaussian": {
         "kernel": "matern32", "mean": "constant", "predictive": "gaussian",
     },
+    "matern72, linear": {"kernel": "matern72"},
     "power exponential, zero": {"kernel": "power_exponential", "mean": "zero"},
 }  # fmt: skip
 DEFAULT = "squared exponential, linear"

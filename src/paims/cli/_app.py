@@ -102,7 +102,10 @@ def fit(
     ),
     kernel: Annotated[
         str,
-        typer.Option(help="squared_exponential, matern32, matern52 or power_exponential."),
+        typer.Option(
+            help="squared_exponential, matern32, matern52, matern72, power_exponential; several "
+            "as a,b,c: the one with the highest evidence; auto: of the smooth ones."
+        ),
     ] = "squared_exponential",
     mean: Annotated[
         str, typer.Option(help="Trend: linear, constant, quadratic or zero.")
@@ -140,7 +143,7 @@ def fit(
 
     A fit that was interrupted goes on when the command is given again.
     """
-    from paims.cli._fit import Resumable, fit_emulator, select  # noqa: PLC0415 - slow to import
+    from paims.cli._fit import Resumable, fit_emulator, names_of, select  # noqa: PLC0415 - slow to import
 
     if save == STANDARD:
         raise CommandError("An emulator cannot go to standard output; give --save a file name.")
@@ -148,7 +151,7 @@ def fit(
     table = read_table(runs)
     selection = select(table, output, inputs, ignore)
     arguments: dict[str, Any] = {
-        "kernel": kernel,
+        "kernel": names_of(kernel) if "," in kernel else kernel,
         "mean": mean,
         "prior": prior,
         "nugget": _nugget(nugget),

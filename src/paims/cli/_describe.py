@@ -43,6 +43,7 @@ def emulator_as_dict(emulator: Emulator, provenance: Provenance) -> dict[str, An
             "nugget": emulator.nugget
             if isinstance(emulator.nugget, int | float)
             else str(emulator.nugget),
+            "nugget_prior": str(emulator.nugget_prior),
             "goal": emulator.goal,
             "predictive": emulator.predictive,
             "random_state": emulator.random_state,
@@ -59,6 +60,7 @@ def emulator_as_dict(emulator: Emulator, provenance: Provenance) -> dict[str, An
             }
             for mode in emulator.modes_
         ],
+        "kernel_evidence": emulator.kernel_evidence_,
         "log_evidence": emulator.log_evidence_,
         "log_evidence_error": emulator.log_evidence_error_,
         "n_evaluations": result.n_evaluations,
@@ -95,9 +97,15 @@ def print_emulator(emulator: Emulator, provenance: Provenance) -> None:
     settings = about["settings"]
     console.print(
         f"{settings['kernel'].replace('_', ' ')} kernel, {settings['mean']} trend, "
-        f"{settings['prior']} prior, nugget {settings['nugget']}; seed "
+        f"{settings['prior']} prior, nugget {_nugget(settings)}; seed "
         f"{settings['random_state']}"
     )
+    if about["kernel_evidence"]:
+        compared = ", ".join(
+            f"{name.replace('_', ' ')} {value:.2f}"
+            for name, value in about["kernel_evidence"].items()
+        )
+        console.print(f"kernel chosen by log evidence: {compared}")
     console.print(
         f"{about['n_evaluations']} evaluations, effective size {about['effective_size']:.0f}, log "
         f"evidence {about['log_evidence']:.3f} +- {about['log_evidence_error']:.3f}; "
@@ -105,6 +113,13 @@ def print_emulator(emulator: Emulator, provenance: Provenance) -> None:
     )
     for text in about["warnings"]:
         console.print(f"[yellow]warning:[/yellow] {text}")
+
+
+def _nugget(settings: dict[str, Any]) -> str:
+    """How the noise was treated, in words."""
+    if settings["nugget"] != "estimate":
+        return str(settings["nugget"])
+    return f"estimated ({settings['nugget_prior'].replace('_', ' ')} prior)"
 
 
 def _print_modes(emulator: Emulator, console: Console) -> None:

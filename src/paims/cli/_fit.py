@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +34,12 @@ def select(table: Table, output: str | None, inputs: str | None, ignore: str | N
             f"{', '.join(table.columns)}."
         )
     table.check_columns([output])
-    left_out = _names(ignore)
+    left_out = names_of(ignore)
     table.check_columns(left_out)
     if inputs is None:
         chosen = [name for name in table.columns if name != output and name not in left_out]
     else:
-        chosen = _names(inputs)
+        chosen = names_of(inputs)
         table.check_columns(chosen)
     if output in chosen:
         raise CommandError(f"Column '{output}' cannot be input and output at once.")
@@ -50,7 +51,8 @@ def select(table: Table, output: str | None, inputs: str | None, ignore: str | N
     return Selection(tuple(chosen), output)
 
 
-def _names(text: str | None) -> list[str]:
+def names_of(text: str | None) -> list[str]:
+    """Names in a text a,b,c."""
     return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -77,24 +79,34 @@ class Resumable:
         target = Path(save)
         beside = target.with_name(f"{target.stem}.checkpoint.h5")
         path = beside if checkpoint is None else Path(checkpoint)
+        found = Resumable(path, checkpoint is not None, command)
         if checkpoint is None and force:
-            path.unlink(missing_ok=True)  # A file of our own, and to begin anew is what is asked.
+            found.done()  # Files of our own, and to begin anew is what is asked.
         elif path.resolve() == target.resolve():
             raise CommandError("--checkpoint and --save must be different files.")
-        return Resumable(path, checkpoint is not None, command)
+        return found
+
+    def files(self) -> list[Path]:
+        """Those that there are: the checkpoint's own, and of a comparison of kernels."""
+        path = self.path
+        beside = path.parent.glob(f"{glob.escape(path.stem)}.kernel*{glob.escape(path.suffix)}")
+        return [file for file in (path, *sorted(beside)) if file.exists()]
 
     def interrupted(self) -> Interrupted:
         """What to say when the fit was not finished."""
-        if not self.path.exists():
+        files = self.files()
+        if not files:
             return Interrupted("The fit was not finished; no file was written or changed.")
+        where = ", ".join(str(file) for file in files)
         return Interrupted(
-            f"The fit was not finished; what it has is in {self.path}. To go on:\n  {self.command}"
+            f"The fit was not finished; what it has is in {where}. To go on:\n  {self.command}"
         )
 
     def done(self) -> None:
-        """Remove the file that nobody asked for."""
+        """Remove the files that nobody asked for."""
         if not self.kept:
-            self.path.unlink(missing_ok=True)
+            for file in self.files():
+                file.unlink(missing_ok=True)
 
 
 def fit_emulator(
@@ -128,8 +140,8 @@ def fit_emulator(
     from paims.sampling import CheckpointError  # noqa: PLC0415
 
     checkpoint = None if resumable is None else resumable.path
-    if checkpoint is not None and checkpoint.exists() and not quiet:
-        say(f"Going on from {checkpoint}.")
+    if resumable is not None and resumable.files() and not quiet:
+        say(f"Going on from {resumable.files()[0]}.")
     emulator = Emulator(**options, progress=not quiet)
     start = monotonic()
     ended = False

@@ -21,6 +21,7 @@ _CLASSES: dict[str, type] = {
         gp.SquaredExponential,
         gp.Matern32,
         gp.Matern52,
+        gp.Matern72,
         gp.PowerExponential,
         gp.Zero,
         gp.Constant,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from time import perf_counter
 
@@ -14,8 +14,9 @@ from paims._parallel import n_threads
 from paims.gp import Posterior
 from paims.inference import density, reference
 from paims.sampling import Scheme
+from paims.sampling.arguments import default_n_samples
 
-# Evaluations of a run for each point of the population and each parameter (2.7 for Branin, 4.7
+# Evaluations of a run for each point of the population and each parameter (2.2 for Branin, 4.7
 # for Friedman; 4 is the median of `python -m benchmarks.scaling`, where one run makes 12), and
 # seconds that the sampler itself takes for an evaluation.
 _EVALUATIONS = 4.0
@@ -29,7 +30,7 @@ class LongFitWarning(UserWarning):
 
 def expected_evaluations(n_samples: int | None, n_params: int) -> float:
     """About how often the posterior is evaluated in a fit."""
-    size = max(2000, 300 * n_params) if n_samples is None else n_samples
+    size = default_n_samples(n_params) if n_samples is None else n_samples
     return _EVALUATIONS * size * n_params
 
 
@@ -53,13 +54,14 @@ def _timed(evaluate: Callable[[np.ndarray], object], u: np.ndarray) -> float:
 
 
 def announce(
-    posterior: Posterior, n_samples: int | None, scheme: str | Scheme, progress: bool
+    posterior: Posterior, sizes: Sequence[int | None], scheme: str | Scheme, progress: bool
 ) -> float:
     """Say how long the fit will take, if that is more than a minute; return the seconds.
 
-    With progress it is a line on standard error, otherwise a :class:`LongFitWarning`.
+    With progress it is a line on standard error, otherwise a :class:`LongFitWarning`. There is
+    one run of the sampler for each of the ``sizes``, its number of points.
     """
-    n_evaluations = expected_evaluations(n_samples, posterior.n_params)
+    n_evaluations = sum(expected_evaluations(size, posterior.n_params) for size in sizes)
     each = seconds_per_evaluation(posterior, scheme)
     seconds = n_evaluations * (each + OVERHEAD)
     if seconds < _LONG:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from paims.emulator.choosing import candidates, choose, comparison_sizes, remove_checkpoints
 from paims.emulator.compression import Compression, compress
 from paims.emulator.duration import announce
 from paims.emulator.ensemble import Ensemble
@@ -40,9 +41,11 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    kernel : str or Kernel
-        "squared_exponential" (the paper's), "matern32", "matern52", "power_exponential", or an
-        object of :mod:`paims.gp`.
+    kernel : str, Kernel or sequence of them
+        "squared_exponential" (the paper's), "matern32", "matern52", "matern72",
+        "power_exponential", or an object of :mod:`paims.gp`. Of several, the one with the highest
+        evidence is taken; "auto" stands for the squared exponential, Matern 7/2 and Matern 5/2.
+        The comparison takes about as long again as the fit.
     mean : str, callable or Basis
         Trend: "linear" (the paper's), "constant", "quadratic", "zero", or a function from inputs
         ``(n, p)`` in your units to regressors ``(n, q)``.
@@ -88,6 +91,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The posterior's modes by falling mass: where, how much, and what each says of the inputs.
     map_ : EmulatorMode
         The point of highest posterior density of u, climbed to from the highest modes.
+    kernel_evidence_ : dict of str to float
+        Log evidence under each kernel, if there were several to choose from; the kernel that was
+        taken is ``posterior_.kernel``.
     log_evidence_, log_evidence_error_ : float
         Log density of the outputs, in your units, under the model, with everything integrated
         out; comparable between models of the same outputs. The constants that the improper priors
@@ -134,10 +140,11 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     compression_: Compression
     modes_: ModeTable
     map_: EmulatorMode
+    kernel_evidence_: dict[str, float]
 
     def __init__(
         self,
-        kernel: str | Kernel = "squared_exponential",
+        kernel: str | Kernel | Sequence[str | Kernel] = "squared_exponential",
         mean: str | Basis | Callable[[FloatArray], Any] = "linear",
         prior: str | Prior | Any = "reference",
         nugget: str | float | Nugget = "estimate",
@@ -210,11 +217,12 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_text("X", X)
         refuse_text("y", y)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        kernels = candidates(self.kernel)
         problem = pose(
             X,
             np.asarray(y, dtype=np.float64),
             feature_names(self),
-            kernel=self.kernel,
+            kernel=kernels[0],
             mean=self.mean,
             prior=self.prior,
             nugget=self.nugget,
@@ -222,20 +230,26 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
         if executor is None and (checkpoint is None or not Path(checkpoint).exists()):
-            announce(problem.posterior, self.n_samples, self.scheme, self.progress)
+            sizes = comparison_sizes(kernels, self.n_samples, problem.posterior.n_params)
+            announce(problem.posterior, [*sizes, self.n_samples], self.scheme, self.progress)
+        running = {
+            "n_samples": self.n_samples,
+            "scheme": self.scheme,
+            "progress": self.progress,
+            "checkpoint": checkpoint,
+            "checkpoint_every": checkpoint_every,
+            "executor": executor,
+        }
+        choice = choose(problem, kernels, **running)
         learnt = learn(
-            problem,
+            choice.problem,
             self.random_state,
             goal=self.goal,
-            n_samples=self.n_samples,
             predictive=self.predictive,
-            scheme=self.scheme,
-            progress=self.progress,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            executor=executor,
+            **running,
         )
-        set_fitted(self, problem, learnt)
+        remove_checkpoints(checkpoint, len(kernels))
+        set_fitted(self, choice.problem, learnt, choice.evidences)
         return self
 
     def predict(
@@ -358,7 +372,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ensemble, compression = compress(self.ensemble_, int(n_components), rng)
         problem = Problem(self.inputs_, self.output_, self.posterior_, self.map_.input_names)
         learnt = Learnt(self.result_, self.modes_, self.map_, ensemble, compression)
-        set_fitted(other, problem, learnt)
+        set_fitted(other, problem, learnt, self.kernel_evidence_)
         return other
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -400,10 +414,13 @@ def feature_names(emulator: Emulator) -> list[str]:
     return [str(name) for name in names]
 
 
-def set_fitted(emulator: Emulator, problem: Problem, learnt: Learnt) -> None:
+def set_fitted(
+    emulator: Emulator, problem: Problem, learnt: Learnt, kernel_evidence: dict[str, float]
+) -> None:
     """Set the fitted attributes of an emulator."""
     emulator.inputs_, emulator.output_ = problem.inputs, problem.output
     emulator.posterior_ = problem.posterior
+    emulator.kernel_evidence_ = kernel_evidence
     emulator.result_ = learnt.result
     emulator.modes_, emulator.map_ = learnt.modes, learnt.best
     emulator.ensemble_, emulator.compression_ = learnt.ensemble, learnt.compression

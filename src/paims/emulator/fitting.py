@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from paims.emulator.validation import (
     check_repeats,
     check_varying_output,
 )
-from paims.gp import FixedNugget, Posterior
+from paims.gp import FixedNugget, Kernel, Posterior
 from paims.gp.means import as_basis
 from paims.gp.nugget import as_nugget
 from paims.inference import connect_modes, find_best, sample_posterior
@@ -91,6 +91,12 @@ class Problem:
     output: OutputScaling
     posterior: Posterior
     names: tuple[str, ...]
+
+    def with_kernel(self, kernel: Kernel) -> Problem:
+        """The same with another kernel."""
+        old = self.posterior
+        new = Posterior(old.X, old.y, kernel, old.mean, old.prior, old.nugget, n_jobs=old.n_jobs)
+        return replace(self, posterior=new)
 
 
 @dataclass(frozen=True)
@@ -209,22 +215,26 @@ def learn(
     return Learnt(result, ModeTable(described[1:]), described[0], ensemble, compression)
 
 
+def log_evidence(problem: Problem, result: SampleResult) -> float:
+    """Log density of the outputs in the user's units, with the likelihood's constants."""
+    posterior = problem.posterior
+    freedom = posterior.n_runs - posterior.n_basis  # beta and sigma2 are integrated out
+    return float(
+        result.log_evidence
+        + gammaln(0.5 * freedom)
+        - 0.5 * freedom * np.log(np.pi)
+        - posterior.n_runs * problem.output.log_scale
+    )
+
+
 def summaries(problem: Problem, result: SampleResult, ensemble: Ensemble) -> dict[str, Any]:
     """Fitted attributes that follow from the others, in the user's units."""
     posterior, inputs, output = problem.posterior, problem.inputs, problem.output
     coefficients = posterior.coefficients(ensemble.draws)
-    freedom = posterior.n_runs - posterior.n_basis
     return {
         "draws_": draw_table(posterior, inputs, result.draws, problem.names),
         "weights_": result.weights,
-        # The likelihood's constants, with beta and sigma2 integrated out, and the density of
-        # outputs in the user's units.
-        "log_evidence_": float(
-            result.log_evidence
-            + gammaln(0.5 * freedom)
-            - 0.5 * freedom * np.log(np.pi)
-            - posterior.n_runs * output.log_scale
-        ),
+        "log_evidence_": log_evidence(problem, result),
         "log_evidence_error_": result.log_evidence_error,
         "beta_": trend_summary(
             posterior, coefficients, ensemble.weights, inputs, output, problem.names

@@ -4,7 +4,7 @@ Schema 1::
 
     /                attributes: format, schema, version (of the library that wrote it)
     /settings        constructor arguments, as JSON
-    /about           names of the inputs, modes, compression, as JSON
+    /about           names of the inputs, modes, compression, the kernel in use, as JSON
     /inputs/...      exponent, lower, width: the scaling of the inputs
     /output          exponent, shift, scale: that of the outputs
     /runs/X, y       scaled runs
@@ -159,7 +159,7 @@ def _read(file: Any) -> Emulator:
     posterior = Posterior(
         runs["X"],
         runs["y"],
-        emulator.kernel,
+        _kernel(emulator, about),
         basis_in_units(emulator.mean, inputs),
         emulator.prior,
         as_nugget(emulator.nugget, emulator.nugget_prior),
@@ -180,8 +180,13 @@ def _read(file: Any) -> Emulator:
         compression=Compression(**about["compression"]),
     )
     problem = Problem(inputs, output, posterior, tuple(about["input_names"]))
-    set_fitted(emulator, problem, learnt)
+    set_fitted(emulator, problem, learnt, about.get("kernel_evidence", {}))
     return emulator
+
+
+def _kernel(emulator: Emulator, about: dict[str, Any]) -> Any:
+    """The kernel in use: of several that were compared, the one that was chosen."""
+    return decode(about["kernel"]) if "kernel" in about else emulator.kernel
 
 
 def _about(emulator: Emulator) -> dict[str, Any]:
@@ -195,6 +200,8 @@ def _about(emulator: Emulator) -> dict[str, Any]:
             {key: encode(key, value) for key, value in vars(mode).items()} for mode in modes
         ],
         "compression": dataclasses.asdict(emulator.compression_),
+        "kernel": encode("kernel", emulator.posterior_.kernel),
+        "kernel_evidence": emulator.kernel_evidence_,
     }
 
 

@@ -1,6 +1,13 @@
 """Linear algebra and priors of a Gaussian process: the posterior of its hyper-parameters."""
 
-from paims.gp.kernels import Kernel, Matern32, Matern52, PowerExponential, SquaredExponential
+from paims.gp.kernels import (
+    Kernel,
+    Matern32,
+    Matern52,
+    Matern72,
+    PowerExponential,
+    SquaredExponential,
+)
 from paims.gp.means import Basis, Constant, Linear, Quadratic, UserBasis, Zero
 from paims.gp.nugget import (
     BetaNugget,
@@ -39,6 +46,7 @@ __all__ = [
     "LogNormal",
     "Matern32",
     "Matern52",
+    "Matern72",
     "Nugget",
     "NuggetPrior",
     "Posterior",

@@ -136,7 +136,7 @@ def core_terms(
     y : ndarray of shape (n,)
         Outputs of the training runs.
     kernel_code : int
-        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 power exponential.
+        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 Matern 7/2, 4 power exponential.
     power : float
         Exponent of the power exponential, in (0, 2]; ignored by the others.
     phi : ndarray of shape (m, p)
@@ -169,9 +169,9 @@ def core_terms(
         )
     if q >= n:
         raise ValueError(f"{q} basis functions need more than {q} runs; got {n}. Take fewer.")
-    if kernel_code not in range(4) or information not in range(3):
+    if kernel_code not in range(5) or information not in range(3):
         raise ValueError(
-            "kernel_code must be 0, 1, 2 or 3 and information 0, 1 or 2; got "
+            "kernel_code must be 0 to 4 and information 0, 1 or 2; got "
             f"{kernel_code!r} and {information!r}."
         )
     out = np.full((m, 4), np.nan)

@@ -3,16 +3,18 @@
 A pair of runs enters by one number per input, computed once per data set, and a point by one
 number per input; t is their product:
 
-====================  ===================  =======================  ============================
-kernel                t                    r                        h
-====================  ===================  =======================  ============================
-squared exponential   (d^2/2) (1/phi)      exp(-t)                  t
-Matern 3/2            (sqrt(3) d) (1/phi)  (1 + t) exp(-t)          t^2 / (1 + t)
-Matern 5/2            (sqrt(5) d) (1/phi)  (1 + t + t^2/3) exp(-t)  t^2 (1 + t) / (3 + 3t + t^2)
-power exponential     (d^a) (phi^-a)       exp(-t)                  a t
-====================  ===================  =======================  ============================
+===================  ===================  =======================  ===============================
+kernel               t                    r exp(t)                 h
+===================  ===================  =======================  ===============================
+squared exponential  (d^2/2) (1/phi)      1                        t
+Matern 3/2           (sqrt(3) d) (1/phi)  1 + t                    t^2 / (1 + t)
+Matern 5/2           (sqrt(5) d) (1/phi)  1 + t + t^2/3            t^2 (1 + t) / s
+Matern 7/2           (sqrt(7) d) (1/phi)  1 + t + 2t^2/5 + t^3/15  t^2 s / (15 + 12t + 3t^2 + s t)
+power exponential    (d^a) (phi^-a)       1                        a t
+===================  ===================  =======================  ===============================
 
-K0 = prod_i r_i, with a single exponential of the sum, and dK/d log phi_i = K0 h_i.
+with s = 3 + 3t + t^2. K0 = prod_i r_i, with a single exponential of the sum, and
+dK/d log phi_i = K0 h_i.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from paims.gp._compiled_simd import (
     where_less,
 )
 
-SQUARED_EXPONENTIAL, MATERN_32, MATERN_52, POWER_EXPONENTIAL = range(4)
+SQUARED_EXPONENTIAL, MATERN_32, MATERN_52, MATERN_72, POWER_EXPONENTIAL = range(5)
 _FAR = 800.0  # exp(-800) is 0: a larger t changes nothing but could overflow in a product
 _DOMINANT = 1e-5  # nuggets above it get their row from K0
 
@@ -59,7 +61,7 @@ def pair_terms(X: FloatArray, code: int, power: float) -> FloatArray:
         elif code == POWER_EXPONENTIAL:
             row[:] = d**power
         else:
-            row[:] = math.sqrt(3.0 if code == MATERN_32 else 5.0) * d
+            row[:] = math.sqrt(2.0 * code + 1.0) * d  # twice the smoothness
     return terms.ravel()
 
 
@@ -87,6 +89,10 @@ def _slope(code: int, power: float, t: Vector) -> Vector:
     if code == MATERN_52:
         grow = add(t, splat(1.0))
         return div(mul(mul(t, t), grow), fma(t, t, mul(splat(3.0), grow)))
+    if code == MATERN_72:
+        square, grow = mul(t, t), add(t, splat(1.0))
+        top = mul(square, fma(splat(3.0), grow, square))
+        return div(top, fma(splat(15.0), grow, mul(square, add(t, splat(6.0)))))
     return mul(splat(power), t)
 
 
@@ -106,8 +112,12 @@ def _correlation(
     for k in range(p):
         t = _scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
         exponent = add(exponent, t)
-        if code in (MATERN_32, MATERN_52):
-            factor = t if code == MATERN_32 else fma(mul(t, t), splat(1.0 / 3.0), t)
+        if code in (MATERN_32, MATERN_52, MATERN_72):
+            factor = t
+            if code == MATERN_52:
+                factor = fma(mul(t, t), splat(1.0 / 3.0), t)
+            elif code == MATERN_72:
+                factor = fma(mul(t, t), fma(t, splat(1.0 / 15.0), splat(0.4)), t)
             growth = fma(growth, factor, add(growth, factor))
     decay, decay_m1 = exp_expm1(sub(zero, exponent))
     K0 = where_less(zero, decay, fma(growth, decay, decay), zero)

@@ -47,7 +47,7 @@ def core_terms(
     y : (n,) ndarray
         Training outputs.
     kernel_code : int
-        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 power exponential.
+        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 Matern 7/2, 4 power exponential.
     power : float
         Exponent of the power exponential; ignored otherwise.
     phi : (m, p) ndarray

@@ -19,6 +19,7 @@ __all__ = [
     "Kernel",
     "Matern32",
     "Matern52",
+    "Matern72",
     "PowerExponential",
     "SquaredExponential",
     "as_kernel",
@@ -178,9 +179,10 @@ class _ExponentialKernel(Kernel):
             excess = self.polynomial_minus_one(t)
             if excess is not None:
                 excess += 1.0
-                polynomial = excess * polynomial
+                with np.errstate(over="ignore"):  # of many inputs, where the exponential is 0
+                    polynomial = excess * polynomial
         np.exp(exponent, out=exponent)
-        exponent *= polynomial
+        np.multiply(exponent, polynomial, out=exponent, where=exponent > 0.0)
         return exponent
 
     def correlation_minus_one(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
@@ -273,6 +275,30 @@ class Matern52(_ExponentialKernel):
         return t * t * (1.0 + t) / (3.0 + 3.0 * t + t * t)
 
 
+class Matern72(_ExponentialKernel):
+    r"""Matern 7/2, :math:`k = \prod_i (1 + t_i + \frac25 t_i^2 + \frac1{15} t_i^3) e^{-t_i}`.
+
+    :math:`t_i = \sqrt7 |x_i - x'_i| / \phi_i`, and :math:`\phi_i` is a range.
+    :math:`\partial k / \partial \log \phi_i
+    = k \, t_i^2 (3 + 3 t_i + t_i^2) / (15 + 15 t_i + 6 t_i^2 + t_i^3)`.
+    """
+
+    name = "matern72"
+
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        r""":math:`t = \sqrt7 d / \phi`."""
+        scaled: FloatArray = np.sqrt(7.0) * distance / phi
+        return scaled
+
+    def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
+        r""":math:`t + \frac25 t^2 + \frac1{15} t^3`."""
+        return t * (1.0 + t * (0.4 + t / 15.0))
+
+    def slope(self, t: FloatArray) -> FloatArray:
+        r""":math:`t^2 (3 + 3t + t^2) / (15 + 15t + 6t^2 + t^3)`."""
+        return t * t * (3.0 + t * (3.0 + t)) / (15.0 + t * (15.0 + t * (6.0 + t)))
+
+
 class PowerExponential(_ExponentialKernel):
     r"""Power exponential, :math:`k = \exp\{-\sum_i (|x_i - x'_i| / \phi_i)^\alpha\}`.
 
@@ -312,6 +338,7 @@ COMPILED_KERNELS: tuple[type[Kernel], ...] = (
     SquaredExponential,
     Matern32,
     Matern52,
+    Matern72,
     PowerExponential,
 )
 

@@ -40,7 +40,7 @@ class Posterior:
     y : (n,) array_like
         Outputs of the runs, taken as they are.
     kernel : str or Kernel, default "squared_exponential"
-        Also "matern32", "matern52", "power_exponential".
+        Also "matern32", "matern52", "matern72", "power_exponential".
     mean : str, callable or Basis, default "linear"
         Also "constant", "quadratic", "zero", or a function from ``(n, p)`` to ``(n, q)``.
     prior : str, Prior or SciPy distribution(s), default "reference"

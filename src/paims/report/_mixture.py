@@ -15,6 +15,7 @@ from paims.gp import (
     Linear,
     Matern32,
     Matern52,
+    Matern72,
     PowerExponential,
     Quadratic,
     SquaredExponential,
@@ -25,7 +26,7 @@ from paims.gp._factorisation import Factorisation
 FloatArray = npt.NDArray[np.float64]
 
 #: What the page's script knows; a subclass may have changed the formula.
-_KERNELS = (SquaredExponential, Matern32, Matern52, PowerExponential)
+_KERNELS = (SquaredExponential, Matern32, Matern52, Matern72, PowerExponential)
 _BASES = (Zero, Constant, Linear, Quadratic)
 
 N_COMPONENTS = 20

@@ -146,12 +146,22 @@ def _predictions(numbers: Study, new_inputs: Any) -> dict[str, Any]:
     }
 
 
+def _kernel(emulator: Emulator) -> str:
+    """Name of the kernel, and of those that it was preferred to."""
+    name = str(emulator.posterior_.kernel.name).replace("_", " ")
+    compared = sorted(emulator.kernel_evidence_.items(), key=lambda item: -item[1])
+    if not compared:
+        return name
+    listed = ", ".join(f"{other.replace('_', ' ')} {value:.2f}" for other, value in compared)
+    return f"{name}, chosen by log evidence ({listed})"
+
+
 def settings(emulator: Emulator, provenance: Provenance) -> list[tuple[str, str]]:
     """How the emulator was made, as names and values."""
     result = emulator.result_
     rows = [
         ("Runs", f"{len(emulator.posterior_.y)}"),
-        ("Kernel", str(emulator.posterior_.kernel.name).replace("_", " ")),
+        ("Kernel", _kernel(emulator)),
         ("Trend", str(emulator.mean)),
         ("Prior", str(emulator.prior)),
         ("Nugget", f"{emulator.nugget} (prior {emulator.nugget_prior})"),

@@ -34,12 +34,22 @@ def _n_params(target: Target) -> int:
     return int(n_params)
 
 
+def default_n_samples(n_params: int) -> int:
+    """Points at each level, if no number is asked for."""
+    return max(2000, 300 * n_params)
+
+
+def least_n_samples(n_params: int) -> int:
+    """Fewest points at each level."""
+    return 20 * (n_params + 1)
+
+
 def as_n_samples(n_samples: int | None, target: Target) -> int:
     """Points at each level."""
     n_params = _n_params(target)
     if n_samples is None:
-        return max(2000, 300 * n_params)
-    least = 20 * (n_params + 1)
+        return default_n_samples(n_params)
+    least = least_n_samples(n_params)
     if not isinstance(n_samples, (int, np.integer)) or n_samples < least:
         raise ValueError(
             f"n_samples must be an integer of at least {least} for {n_params} parameters; "

@@ -24,6 +24,10 @@ const FACTORS = {
     const t = (Math.sqrt(5) * d) / phi;
     return (1 + t * (1 + t / 3)) * Math.exp(-t);
   },
+  matern72: (d, phi) => {
+    const t = (Math.sqrt(7) * d) / phi;
+    return (1 + t * (1 + t * (0.4 + t / 15))) * Math.exp(-t);
+  },
   power_exponential: (d, phi, power) => Math.exp(-Math.pow(d / phi, power)),
 };
 
