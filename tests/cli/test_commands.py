@@ -52,6 +52,29 @@ def test_fit_passes_the_prior_of_the_nugget_on(invoke: Any, runs: Path, tmp_path
         assert saved.posterior_.nugget.prior.name == expected
 
 
+def test_fit_chooses_the_kernel(invoke: Any, runs: Path, tmp_path: Path) -> None:
+    fit = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", 200, "--kernel")
+    result = invoke(*fit, "matern52, matern32")
+    assert result.exit_code == 0
+    saved = paims.load_emulator(tmp_path / "emulator.h5")
+    assert list(saved.kernel_evidence_) == ["matern52", "matern32"]
+    a, b = saved.kernel_evidence_.values()
+    line = f"kernel chosen by log evidence: matern52 {a:.2f}, matern32 {b:.2f}"
+    assert line in result.stdout
+    assert line in invoke("info", "emulator.h5").stdout
+    assert "nugget estimated (spike slab prior)" in " ".join(result.stdout.split())
+    about = json.loads(invoke(*fit, "auto", "--json", "--force").stdout)
+    assert about["settings"]["kernel"] == max(
+        about["kernel_evidence"], key=about["kernel_evidence"].get
+    )
+    report = invoke("report", "emulator.h5")
+    assert report.exit_code == 0
+    assert "chosen by log evidence (" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    wrong = invoke(*fit, "matern52,rbf", "--force")
+    assert wrong.exit_code == 1
+    assert "got 'rbf'" in wrong.stderr
+
+
 def test_fit_from_standard_input_with_options(invoke: Any, runs: Path) -> None:
     text = runs.read_text().replace(",", "\t")
     result = invoke(

@@ -157,7 +157,7 @@ def test_candidates() -> None:
         ([], "at least one kernel"),
         (["matern52", "matern52"], "'matern52' twice"),
         (["matern52", "rbf"], "got 'rbf'"),
-        ("automatic", "got 'automatic'"),
+        ("automatic", "got 'automatic'. An emulator takes \"auto\""),
         (3, "got 3"),
     ],
 )

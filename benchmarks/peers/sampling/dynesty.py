@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.peers.problems import Draws, Problem
 
-SETTINGS = {f"nlive = {n}": n for n in (500, 1000, 2000)}
+SETTINGS = {f"nlive = {n}": n for n in (500,)}
 HOW = "one point at a time in the unit cube: it has no batches"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.peers.problems import Draws, Problem
 
-SETTINGS = {f"n_live = {n}": n for n in (1000, 2000, 4000)}
+SETTINGS = {f"n_live = {n}": n for n in (1000, 2000)}
 HOW = "batches of points in the unit cube (vectorized=True)"
 
 

@@ -11,7 +11,7 @@ from pytensor.graph.op import Op
 
 from benchmarks.peers.problems import Draws, Problem
 
-SETTINGS = {f"draws = {n}": n for n in (1000, 2000, 4000)}
+SETTINGS = {f"draws = {n}": n for n in (1000,)}
 HOW = "one point at a time in the unit cube, as a black-box Op in a Potential"
 
 

@@ -48,8 +48,11 @@ def candidates(kernel: str | Kernel | Sequence[str | Kernel]) -> list[Kernel]:
     if isinstance(kernel, str) and kernel == "auto":
         kernel = AUTO
     if isinstance(kernel, str | Kernel) or not isinstance(kernel, Sequence):
-        return [as_kernel(kernel)]
-    found = [as_kernel(one) for one in kernel]
+        kernel = [kernel]
+    try:
+        found = [as_kernel(one) for one in kernel]
+    except ValueError as error:
+        raise ValueError(f'{error} An emulator takes "auto", or several of them, too.') from None
     if not found:
         raise ValueError("kernel must name at least one kernel; got an empty sequence.")
     names = [label(one) for one in found]
