@@ -95,6 +95,9 @@ def about(records: Sequence[Record], found: dict[str, Any]) -> str:
     """With what, how often and under which load it was measured."""
     load = [record["load"] for record in records if "load" in record]
     wall = [r["seconds"] / r["cpu_seconds"] for r in records if r.get("cpu_seconds", 0.0) > 0.1]
+    clock = (
+        f" (the clock showed {np.median(wall):.1f} times the processor seconds)" if wall else ""
+    )
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     return "\n".join(
         [
@@ -103,9 +106,8 @@ def about(records: Sequence[Record], found: dict[str, Any]) -> str:
             "",
             "One thread for everybody. Seconds are processor seconds of "
             "the process without imports and compilation; load of the machine "
-            f"{np.min(load):.1f} to {np.max(load):.1f}, median {np.median(load):.1f} (the clock "
-            f"showed {np.median(wall):.1f} times the processor seconds). Seeds and designs count "
-            "from 0; their numbers are in the tables.",
+            f"{np.min(load):.1f} to {np.max(load):.1f}, median {np.median(load):.1f}{clock}. "
+            "Seeds and designs count from 0; their numbers are in the tables.",
         ]
     )
 

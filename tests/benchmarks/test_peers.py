@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from benchmarks.peers import goals, report, summary
 from benchmarks.peers.cells import Cell, Record, Store
+from benchmarks.peers.engines import octave
 from benchmarks.peers.options import Options
 from benchmarks.peers.problems import Draws, with_truth
 from benchmarks.peers.runner import Worker, run
@@ -211,3 +213,47 @@ def test_tables_are_written_whole(tmp_path: Path) -> None:
 def test_only_is_searched_in_the_text_of_a_cell() -> None:
     assert Options(only=r"paims .*on egg").wants(CELLS[0])
     assert not Options(only="dynesty").wants(CELLS[0])
+
+
+LIKELIHOOD = """
+function out = likelihood(X, y, trend, kernel, phi, delta, flag)
+  n = rows(X); H = [ones(n, 1) X]; t = zeros(n);
+  for i = 1:columns(X)
+    t += 0.5 * (X(:, i) - X(:, i)').^2 / phi(i);
+  end
+  L = chol(exp(-t) + delta * eye(n), 'lower');
+  r = (L \\ H) \\ (L \\ y);
+  out = norm(L \\ (y - H * r));
+end
+"""
+
+
+def octave_rate(folder: Path) -> float:
+    rng = np.random.default_rng(0)
+    X = rng.random((9, 2))
+    return octave.rate(folder, X, X.sum(axis=1), rng.random((70, 2)) + 0.1, np.full(70, 0.1))
+
+
+@pytest.mark.skipif(shutil.which("octave-cli") is None, reason="GNU Octave is not installed")
+def test_octave_runs_the_code_that_the_user_brings(tmp_path: Path) -> None:
+    (tmp_path / "published code").mkdir()
+    (tmp_path / "published code" / "likelihood.m").write_text(LIKELIHOOD, encoding="utf-8")
+    assert octave_rate(tmp_path) > 1.0
+
+
+def test_octave_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: "octave-cli")
+    with pytest.raises(FileNotFoundError, match="has no likelihood"):
+        octave_rate(tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(FileNotFoundError, match="octave is not installed"):
+        octave_rate(tmp_path)
+
+
+def test_a_page_of_rates_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cells.jsonl")
+    store.add(Cell("pointwise", "a", "n = 18", "a", 0), status="ok", rate=10.0, load=1.0)
+    report.write(store, tmp_path)
+    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "median 1.0. Seeds" in page
+    assert "nan" not in page
