@@ -56,13 +56,6 @@ OVERALL: Columns = (
     ("fit, s", "seconds", ".2f"),
 )
 RATES: Columns = (("engine", "method", "s"), ("evaluations/s", "rate", ",.0f"))
-GROWTH: Columns = (
-    ("method", "method", "s"),
-    ("size", "size", "s"),
-    ("seconds", "seconds", ".2f"),
-    ("rms error", "rms", ".4f"),
-    ("failed", "lost", "d"),
-)
 
 
 def table(rows: Sequence[Row], columns: Columns) -> str:
@@ -89,6 +82,38 @@ def by_case(rows: Sequence[Row], columns: Columns, heading: str) -> str:
         of_case = [row for row in rows if row["case"] == case]
         parts.append(f"{heading} {case}\n\n{table(of_case, columns)}")
     return "\n\n".join(parts)
+
+
+def growth(rows: Sequence[Row], heading: str) -> str:
+    """A table for each case: seconds by size, and the power of the size between the last two."""
+    parts = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        of_case = [row for row in rows if row["case"] == case]
+        sizes = sorted({row["size"] for row in of_case})
+        columns = (
+            ("method", "method", "s"),
+            *((f"{size}", f"{size}", ".2f") for size in sizes),
+            ("grows as size to the", "power", ".1f"),
+        )
+        lines = []
+        for method in dict.fromkeys(row["method"] for row in of_case):
+            seconds = {
+                row["size"]: row["seconds"]
+                for row in of_case
+                if row["method"] == method and row["seconds"] is not None
+            }
+            by_size = {f"{size}": value for size, value in seconds.items()}
+            lines.append({"method": method, "power": _power(seconds), **by_size})
+        parts.append(f"{heading} {case}\n\n{table(lines, columns)}")
+    return "\n\n".join(parts)
+
+
+def _power(seconds: dict[int, float]) -> float | None:
+    """Slope of log seconds in log size between the two largest sizes."""
+    if len(seconds) < 2:
+        return None
+    small, large = sorted(seconds)[-2:]
+    return float(np.log(seconds[large] / seconds[small]) / np.log(large / small))
 
 
 def about(records: Sequence[Record], found: dict[str, Any]) -> str:
@@ -130,7 +155,7 @@ def markdown(records: Sequence[Record], found: dict[str, Any]) -> str:
         ("Samplers", by_case(sampling, SAMPLERS, "###")),
         ("Emulators", by_case(emulation, EMULATORS, "###")),
         ("Log posterior evaluations", by_case(summary.rates(records), RATES, "###")),
-        ("Growth", by_case(summary.growth(records), GROWTH, "###")),
+        ("Growth", growth(summary.growth(records), "###")),
     )
     for heading, text in sections:
         if not text:

@@ -163,9 +163,9 @@ def growth(records: Iterable[Record]) -> list[Record]:
     groups = grouped(records, "scaling", "case", "method", "setting")
     return [
         {
-            "case": case,
+            "case": case.split(": ")[0],
             "method": method,
-            "size": size,
+            "size": int(size),
             "seconds": column(members, "cpu_seconds", np.median),
             "rms": column(members, "rms", rms),
             **_counts(members),

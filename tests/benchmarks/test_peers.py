@@ -257,3 +257,25 @@ def test_a_page_of_rates_alone(tmp_path: Path) -> None:
     page = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert "median 1.0. Seeds" in page
     assert "nan" not in page
+
+
+def test_growth_has_a_column_for_each_size() -> None:
+    def record(method: str, size: int, **values: object) -> Record:
+        cell = Cell("scaling", method, f"runs (p = 8): {method}", str(size), 0)
+        return {**cell.__dict__, "status": "ok", "load": 1.0, **values}
+
+    records = [
+        record("paims", 30, cpu_seconds=1.0, rms=0.1),
+        record("paims", 120, cpu_seconds=64.0, rms=0.1),
+        record("SMT", 30, cpu_seconds=0.5, rms=0.1),
+        {**record("SMT", 120), "status": "timeout"},
+    ]
+    lines = report.growth(summary.growth(records), "###").splitlines()
+    assert lines == [
+        "### runs (p = 8)",
+        "",
+        "| method | 30 | 120 | grows as size to the |",
+        "|---|---:|---:|---:|",
+        "| paims | 1.00 | 64.00 | 3.0 |",
+        "| SMT | 0.50 | - | - |",
+    ]
