@@ -14,7 +14,7 @@ from tests.emulator.test_checkpoint import assert_same, interrupted
 
 import paims
 from paims.emulator import duration
-from paims.emulator.choosing import AUTO, candidates, choose, comparison_sizes, label
+from paims.emulator.choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
 from paims.emulator.fitting import pose
 from paims.gp import Kernel, Matern52, PowerExponential
 from paims.gp.kernels import as_kernel
@@ -149,6 +149,15 @@ def test_candidates() -> None:
     assert label(own) == "matern52"
     assert label(PowerExponential(1.5)) == "PowerExponential(power=1.5)"
     assert len(candidates([PowerExponential(1.5), PowerExponential(1.9)])) == 2
+
+
+def test_words_of_a_choice() -> None:
+    assert in_words({"matern52": 1.0, "squared_exponential": 4.25}) == (
+        "squared exponential 4.25, matern52 1.00"
+    )
+    assert in_words({"matern52": 1.0, "matern72": -1.9}).endswith(
+        "matern72 -1.90; the runs hardly tell the first two apart"
+    )
 
 
 @pytest.mark.parametrize(

@@ -101,11 +101,9 @@ def print_emulator(emulator: Emulator, provenance: Provenance) -> None:
         f"{settings['random_state']}"
     )
     if about["kernel_evidence"]:
-        compared = ", ".join(
-            f"{name.replace('_', ' ')} {value:.2f}"
-            for name, value in about["kernel_evidence"].items()
-        )
-        console.print(f"kernel chosen by log evidence: {compared}")
+        from paims.emulator.choosing import in_words  # noqa: PLC0415 - slow to import
+
+        console.print(f"kernel chosen by log evidence: {in_words(about['kernel_evidence'])}")
     console.print(
         f"{about['n_evaluations']} evaluations, effective size {about['effective_size']:.0f}, log "
         f"evidence {about['log_evidence']:.3f} +- {about['log_evidence_error']:.3f}; "

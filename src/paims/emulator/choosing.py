@@ -25,6 +25,7 @@ AUTO = ("squared_exponential", "matern72", "matern52")
 # more where the choice matters.
 _SHARE = 4
 _LEAST = 500
+_STRONG = 3.0  # difference in log evidence that is strong: odds of twenty to one
 _SEED = 0  # of every comparison: the choice depends on the runs only
 
 
@@ -123,6 +124,14 @@ def choose(
             print(f"{label(kernel)}: log evidence {evidences[label(kernel)]:.2f}", file=sys.stderr)
     best = int(np.argmax(list(evidences.values())))
     return Choice(problems[best], evidences)
+
+
+def in_words(evidences: dict[str, float]) -> str:
+    """Kernels and their log evidences, the chosen one first, and whether the runs are sure."""
+    ranked = sorted(evidences.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in ranked)
+    decided = ranked[0][1] - ranked[1][1] >= _STRONG
+    return listed if decided else f"{listed}; the runs hardly tell the first two apart"
 
 
 def checkpoint_of(checkpoint: str | os.PathLike[str], i: int) -> Path:

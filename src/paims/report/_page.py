@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paims.emulator import Emulator
+from paims.emulator.choosing import in_words
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
 from paims.report._numbers import number
@@ -149,11 +150,9 @@ def _predictions(numbers: Study, new_inputs: Any) -> dict[str, Any]:
 def _kernel(emulator: Emulator) -> str:
     """Name of the kernel, and of those that it was preferred to."""
     name = str(emulator.posterior_.kernel.name).replace("_", " ")
-    compared = sorted(emulator.kernel_evidence_.items(), key=lambda item: -item[1])
-    if not compared:
+    if not emulator.kernel_evidence_:
         return name
-    listed = ", ".join(f"{other.replace('_', ' ')} {value:.2f}" for other, value in compared)
-    return f"{name}, chosen by log evidence ({listed})"
+    return f"{name}, chosen by log evidence ({in_words(emulator.kernel_evidence_)})"
 
 
 def settings(emulator: Emulator, provenance: Provenance) -> list[tuple[str, str]]:
