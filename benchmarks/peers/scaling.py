@@ -27,19 +27,23 @@ SAMPLERS = ("paims", "emcee", "dynesty", "nautilus")
 def cells(options: Options) -> list[Cell]:
     """Sizes grow within each method: where it runs out of time, it stops being usable.
 
-    Of each package the first method only: the others grow alike.
+    Of each package the first method only, unless it says which: the others grow alike.
     """
     found = [
-        Cell(
-            "scaling", next(iter(emulators.adapter(name).METHODS)), f"{case}: {name}", str(size), 0
-        )
+        Cell("scaling", method, f"{case}: {name}", str(size), 0)
         for case, sizes in EMULATION.items()
         for name in emulators.names(options)
+        for method in _growing(name)
         for size in sizes
     ]
     return found + [
         Cell("scaling", name, DIMENSION, str(d), 0) for name in SAMPLERS for d in DIMENSIONS
     ]
+
+
+def _growing(name: str) -> tuple[str, ...]:
+    adapter = emulators.adapter(name)
+    return getattr(adapter, "GROWING", tuple(adapter.METHODS)[:1])
 
 
 def ridge(n: int, p: int) -> designs.Runs:

@@ -1,4 +1,4 @@
-"""Ours: the defaults, kernels chosen by evidence, no estimated nugget, BoTorch's kernel."""
+"""Ours: the defaults, and other kernels, nuggets and priors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "paims, kernel by evidence": {"kernel": "auto"},
     "paims, nugget 1e-8": {"nugget": 1e-8},
     "paims, Matérn 5/2": {"kernel": "matern52"},
+    "paims, jointly robust prior": {"prior": "jointly_robust"},
 }
+# The prior for many runs is what the defaults are not.
+GROWING = ("paims", "paims, jointly robust prior")
 
 
 def fit(X: Floats, y: Floats, seed: int, **options: Any) -> Callable[[Floats], Mixture]:
