@@ -1,9 +1,12 @@
-"""Every Python block of the README runs as printed."""
+"""Every Python block of the README runs as printed, and its tables are those of the benchmarks."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import pytest
 
@@ -32,3 +35,63 @@ def test_links_lead_to_files(name: str) -> None:
 
 def test_there_are_blocks() -> None:
     assert len(BLOCKS) >= 2
+
+
+def table_after(text: str) -> dict[str, list[str]]:
+    """Cells of the first table after a text of the README, by the first of each row."""
+    rest = README.read_text(encoding="utf-8").split(text)[1]
+    lines = re.search(r"(\|.*\n)+", rest)
+    assert lines is not None
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[0].splitlines()]
+    return {row[0]: row[1:] for row in rows[2:]}
+
+
+def results(part: str) -> list[dict[str, Any]]:
+    path = README.parent / "benchmarks" / "peers" / "results.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))[part]
+    return found
+
+
+EMULATORS = {
+    "scikit-learn, best of ten restarts": "scikit-learn, 10 restarts",
+    "paims": "paims",
+    'paims, `kernel="auto"`': "paims, kernel by evidence",
+}
+
+
+def test_emulators_are_those_of_the_benchmarks() -> None:
+    shown = table_after("## What it changes")
+    assert list(shown) == list(EMULATORS)
+    for name, cells in shown.items():
+        rows = [r for r in results("emulators") if r["method"] == EMULATORS[name]]
+        six = [row for row in rows if row["case"] != "nilson_kuusk"]
+        (paper,) = [row for row in rows if row["case"] == "nilson_kuusk"]
+        assert len(six) == 6
+        assert all(row["n"] == 20 for row in six)
+        nlpd, _, inside, rmse, _ = cells
+        assert float(nlpd) == pytest.approx(mean(row["nlpd"] for row in six), abs=0.0051)
+        assert float(rmse) == pytest.approx(mean(row["rmse"] for row in six), abs=0.00051)
+        covers = 100 * mean(row["coverage"] for row in six), 100 * paper["coverage"]
+        assert inside == f"{covers[0]:.0f} %, {covers[1]:.0f} %"
+
+
+SAMPLERS = {
+    "paims, 2000 points": ("paims", "N = 2000"),
+    "nautilus, 1000 live points": ("nautilus", "n_live = 1000"),
+    "dynesty, 500 live points": ("dynesty", "nlive = 500"),
+    "emcee": ("emcee", "100k evaluations"),
+    "BlackJAX, tempered SMC, 4000 particles": ("blackjax", "4000 particles"),
+}
+
+
+def test_samplers_are_those_of_the_benchmarks() -> None:
+    rows = {
+        (r["method"], r["setting"]): r for r in results("samplers") if r["case"] == "GP branin"
+    }
+    shown = table_after("The sampler beside others")
+    assert list(shown) == list(SAMPLERS)
+    for name, (evaluations, seconds, rms) in shown.items():
+        row = rows[SAMPLERS[name]]
+        assert int(evaluations.replace(",", "")) == pytest.approx(row["n_evaluations"], rel=0.03)
+        assert float(seconds) == pytest.approx(row["seconds"], rel=0.05)
+        assert float(rms) == pytest.approx(row["rms"], abs=0.00051)

@@ -85,25 +85,24 @@ def by_case(rows: Sequence[Row], columns: Columns, heading: str) -> str:
 
 
 def growth(rows: Sequence[Row], heading: str) -> str:
-    """A table for each case: seconds by size, and the power of the size between the last two."""
+    """A table for each case: seconds and rms errors by size, and how the seconds grow."""
     parts = []
     for case in dict.fromkeys(row["case"] for row in rows):
         of_case = [row for row in rows if row["case"] == case]
         sizes = sorted({row["size"] for row in of_case})
         columns = (
             ("method", "method", "s"),
-            *((f"{size}", f"{size}", ".2f") for size in sizes),
+            *((f"{size}", f"{size}", "") for size in sizes),
             ("grows as size to the", "power", ".1f"),
         )
         lines = []
         for method in dict.fromkeys(row["method"] for row in of_case):
-            seconds = {
-                row["size"]: row["seconds"]
-                for row in of_case
-                if row["method"] == method and row["seconds"] is not None
-            }
-            by_size = {f"{size}": value for size, value in seconds.items()}
-            lines.append({"method": method, "power": _power(seconds), **by_size})
+            done = [
+                row for row in of_case if row["method"] == method and row["seconds"] is not None
+            ]
+            by_size = {f"{r['size']}": f"{r['seconds']:.2f} ({r['rms']:.2g})" for r in done}
+            power = _power({row["size"]: row["seconds"] for row in done})
+            lines.append({"method": method, "power": power, **by_size})
         parts.append(f"{heading} {case}\n\n{table(lines, columns)}")
     return "\n\n".join(parts)
 

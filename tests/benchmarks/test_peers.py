@@ -276,6 +276,6 @@ def test_growth_has_a_column_for_each_size() -> None:
         "",
         "| method | 30 | 120 | grows as size to the |",
         "|---|---:|---:|---:|",
-        "| paims | 1.00 | 64.00 | 3.0 |",
-        "| SMT | 0.50 | - | - |",
+        "| paims | 1.00 (0.1) | 64.00 (0.1) | 3.0 |",
+        "| SMT | 0.50 (0.1) | - | - |",
     ]
