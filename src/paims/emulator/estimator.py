@@ -45,7 +45,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "squared_exponential" (the paper's), "matern32", "matern52", "matern72",
         "power_exponential", or an object of :mod:`paims.gp`. Of several, the one with the highest
         evidence is taken; "auto" stands for the squared exponential, Matern 7/2 and Matern 5/2.
-        The comparison takes about as long again as the fit.
+        The comparison takes half to once as long again as the fit.
     mean : str, callable or Basis
         Trend: "linear" (the paper's), "constant", "quadratic", "zero", or a function from inputs
         ``(n, p)`` in your units to regressors ``(n, q)``.
