@@ -91,6 +91,12 @@ def test_any_runs(problem: tuple[np.ndarray, np.ndarray, dict[str, Any]]) -> Non
     check(problem)
 
 
+def test_inputs_from_end_to_end_of_the_doubles() -> None:
+    largest = np.finfo(float).max
+    X = np.array([largest] * 4 + [-largest, -2e298, -5.7e119, 7.2e285, -4.4e10, largest])[:, None]
+    check((X, np.where(X[:, 0] > 0.0, 1e6, -1e6), {"mean": "zero", "nugget": 0.1}))
+
+
 def test_outputs_that_cannot_be_predicted_in_doubles() -> None:
     X = np.linspace(0.0, 1.0, 8)[:, None]
     y = np.where(X[:, 0] < 0.1, 1.7e308, X[:, 0])

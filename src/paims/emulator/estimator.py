@@ -216,7 +216,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("predictive", self.predictive, ("student_t", "gaussian"))
         refuse_text("X", X)
         refuse_text("y", y)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        with np.errstate(invalid="ignore"):  # its sum of huge numbers may be inf - inf
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         kernels = candidates(self.kernel)
         problem = pose(
             X,
@@ -393,7 +394,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Checked and scaled inputs."""
         check_is_fitted(self, "ensemble_")
         refuse_text("X", X)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        with np.errstate(invalid="ignore"):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
         changed = self.inputs_.changed_constants(X)
         if changed.size:
             listed = ", ".join(feature_names(self)[i] for i in changed)
