@@ -15,7 +15,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "paims, Matérn 5/2": {"kernel": "matern52"},
     "paims, jointly robust prior": {"prior": "jointly_robust"},
 }
-# The prior for many runs is what the defaults are not.
+# For many runs there is a prior that costs less than the default.
 GROWING = ("paims", "paims, jointly robust prior")
 
 

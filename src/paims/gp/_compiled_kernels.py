@@ -61,7 +61,7 @@ def pair_terms(X: FloatArray, code: int, power: float) -> FloatArray:
         elif code == POWER_EXPONENTIAL:
             row[:] = d**power
         else:
-            row[:] = math.sqrt(2.0 * code + 1.0) * d  # twice the smoothness
+            row[:] = math.sqrt(2.0 * code + 1.0) * d  # of 3, 5 or 7, twice the smoothness
     return terms.ravel()
 
 

@@ -230,18 +230,25 @@ class SquaredExponential(_ExponentialKernel):
         return t
 
 
-class Matern32(_ExponentialKernel):
+class _Matern(_ExponentialKernel):
+    r"""A Matern kernel of smoothness :math:`\nu`, half an odd number."""
+
+    twice_smoothness: ClassVar[float]
+
+    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+        r""":math:`t = \sqrt{2\nu} d / \phi`."""
+        scaled: FloatArray = np.sqrt(self.twice_smoothness) * distance / phi
+        return scaled
+
+
+class Matern32(_Matern):
     r"""Matern 3/2, :math:`k = \prod_i (1 + t_i) e^{-t_i}`, :math:`t_i = \sqrt3 |x_i-x'_i|/\phi_i`.
 
     :math:`\phi_i` is a range. :math:`\partial k / \partial \log \phi_i = k \, t_i^2 / (1 + t_i)`.
     """
 
     name = "matern32"
-
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`t = \sqrt3 d / \phi`."""
-        scaled: FloatArray = np.sqrt(3.0) * distance / phi
-        return scaled
+    twice_smoothness = 3.0
 
     def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
         """A copy of t."""
@@ -252,7 +259,7 @@ class Matern32(_ExponentialKernel):
         return t * t / (1.0 + t)
 
 
-class Matern52(_ExponentialKernel):
+class Matern52(_Matern):
     r"""Matern 5/2, :math:`k = \prod_i (1 + t_i + t_i^2/3) e^{-t_i}` with :math:`t_i = \sqrt5 s_i`.
 
     :math:`\phi_i` is a range, :math:`s_i = |x_i - x'_i| / \phi_i`.
@@ -260,11 +267,7 @@ class Matern52(_ExponentialKernel):
     """
 
     name = "matern52"
-
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`t = \sqrt5 d / \phi`."""
-        scaled: FloatArray = np.sqrt(5.0) * distance / phi
-        return scaled
+    twice_smoothness = 5.0
 
     def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
         r""":math:`t + t^2/3`."""
@@ -275,7 +278,7 @@ class Matern52(_ExponentialKernel):
         return t * t * (1.0 + t) / (3.0 + 3.0 * t + t * t)
 
 
-class Matern72(_ExponentialKernel):
+class Matern72(_Matern):
     r"""Matern 7/2, :math:`k = \prod_i (1 + t_i + \frac25 t_i^2 + \frac1{15} t_i^3) e^{-t_i}`.
 
     :math:`t_i = \sqrt7 |x_i - x'_i| / \phi_i`, and :math:`\phi_i` is a range.
@@ -284,11 +287,7 @@ class Matern72(_ExponentialKernel):
     """
 
     name = "matern72"
-
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`t = \sqrt7 d / \phi`."""
-        scaled: FloatArray = np.sqrt(7.0) * distance / phi
-        return scaled
+    twice_smoothness = 7.0
 
     def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
         r""":math:`t + \frac25 t^2 + \frac1{15} t^3`."""
