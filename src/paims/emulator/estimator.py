@@ -249,8 +249,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             predictive=self.predictive,
             **running,
         )
-        remove_checkpoints(checkpoint, len(kernels))
         set_fitted(self, choice.problem, learnt, choice.evidences)
+        remove_checkpoints(checkpoint, len(kernels))
         return self
 
     def predict(
