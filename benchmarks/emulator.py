@@ -18,7 +18,7 @@ import numpy as np
 
 import paims
 from paims import datasets, inference
-from paims.emulator import fitting
+from paims.emulator import _fitting as fitting
 
 DATA: dict[str, Callable[[], Any]] = {
     "Branin": datasets.load_branin,

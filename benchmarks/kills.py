@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import paims
-from paims.sampling.checkpoint import read_checkpoint
+from paims.sampling._checkpoint import read_checkpoint
 
 _PAUSE = 1e-4  # seconds of a point
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import paims
 from paims import simulators
 from paims.gp import Posterior
-from paims.sampling.modes import _climb
+from paims.sampling._modes import _climb
 
 Floats = NDArray[np.float64]
 LOWER, UPPER = -7.0, 11.0

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 import paims
-from paims.emulator.duration import OVERHEAD, expected_evaluations, seconds_per_evaluation
-from paims.emulator.fitting import pose
+from paims.emulator._duration import OVERHEAD, expected_evaluations, seconds_per_evaluation
+from paims.emulator._fitting import pose
 from paims.inference import density, reference
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.gp import BetaNugget, EstimatedNugget, Posterior
 from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
-from paims.sampling.modes import climb, connect
+from paims.sampling._modes import climb, connect
 
 __all__ = [
     "HyperparameterDensity",
@@ -31,7 +31,6 @@ __all__ = [
     "sample_posterior",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Of the log length-scale, relative to the log of the input's range: a linear or inert input has
 # ranges of tens of times its own, a rough one a twentieth.

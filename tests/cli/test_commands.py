@@ -16,7 +16,7 @@ import pytest
 
 import paims
 from paims import simulators
-from paims.emulator.choosing import in_words
+from paims.emulator._choosing import in_words
 
 COMMANDS = ("demo", "fit", "predict", "report", "diagnose", "sample", "info")
 

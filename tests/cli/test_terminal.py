@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from paims import simulators
-from paims.sampling.checkpoint import read_checkpoint
+from paims.sampling._checkpoint import read_checkpoint
 
 
 class Terminal:

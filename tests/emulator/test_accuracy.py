@@ -11,7 +11,7 @@ import pytest
 
 import paims
 from paims import datasets, simulators
-from paims.emulator import estimator
+from paims.emulator import _estimator as estimator
 
 
 @pytest.mark.parametrize("nugget", [0, 1e-12])

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from tests.emulator.test_checkpoint import assert_same, interrupted
 
 import paims
-from paims.emulator import duration
-from paims.emulator.choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
-from paims.emulator.fitting import pose
+from paims.emulator import _duration as duration
+from paims.emulator._choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
+from paims.emulator._fitting import pose
 from paims.gp import Kernel, Matern52, PowerExponential
-from paims.gp.kernels import as_kernel
+from paims.gp._kernels import as_kernel
 
 Runs = tuple[np.ndarray, np.ndarray]
 TWO = ("squared_exponential", "matern52")

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 import paims
 from paims.emulator._family import Family
+from paims.emulator._mixture import MixturePrediction
 from paims.emulator._roots import solve_increasing
-from paims.emulator.mixture import MixturePrediction
-from paims.emulator.scaling import OutputScaling
+from paims.emulator._scaling import OutputScaling
 
 UNIT = OutputScaling(0, 0.0, 1.0)
 RNG = np.random.default_rng(11)

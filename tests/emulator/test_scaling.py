@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import paims
-from paims.emulator.scaling import InputScaling, OutputScaling
+from paims.emulator._scaling import InputScaling, OutputScaling
 
 NEW = np.array([[0.1, 11.0], [0.5, 20.0], [1.2, 33.0]])
 

@@ -16,7 +16,7 @@ from paims.gp import (
     PowerExponential,
     SquaredExponential,
 )
-from paims.gp.kernels import COMPILED_KERNELS, as_kernel, compiled_code
+from paims.gp._kernels import COMPILED_KERNELS, as_kernel, compiled_code
 
 
 class Spherical(Kernel):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paims.gp import Basis, Constant, Linear, Posterior, Quadratic, UserBasis, Zero
-from paims.gp.means import as_basis, design_matrix
+from paims.gp._means import as_basis, design_matrix
 
 
 def with_sine(X: np.ndarray) -> np.ndarray:

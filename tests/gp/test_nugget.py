@@ -18,7 +18,7 @@ from paims.gp import (
     SpikeSlabNugget,
     UniformNugget,
 )
-from paims.gp.nugget import as_nugget, as_nugget_prior
+from paims.gp._nugget import as_nugget, as_nugget_prior
 
 Z = np.array([-40.0, -36.5, -27.6, -20.0, -5.0, 0.0, 3.0, 20.0, 36.5, 40.0])
 

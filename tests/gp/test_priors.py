@@ -21,8 +21,8 @@ from paims.gp import (
     Reference,
     SciPyPrior,
 )
-from paims.gp.kernels import as_kernel
-from paims.gp.priors import as_prior
+from paims.gp._kernels import as_kernel
+from paims.gp._priors import as_prior
 
 KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 NORMALISED = [

@@ -18,9 +18,9 @@ from tests import targets
 
 import paims
 from paims.sampling import Reference
-from paims.sampling.clusters import Clusters, fit_clusters, single_cluster
-from paims.sampling.proposal import MarkerMixture, Markers
-from paims.sampling.target import Points, Target
+from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
+from paims.sampling._proposal import MarkerMixture, Markers
+from paims.sampling._target import Points, Target
 
 Floats = NDArray[np.float64]
 

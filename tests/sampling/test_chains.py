@@ -10,11 +10,11 @@ import pytest
 from tests.sampling.kit import TOY, Floats, labelled_markers, wide_target
 from tests.sampling.test_level import PAPER, SCHEME, stepped
 
-from paims.sampling import level
-from paims.sampling.level import _correlation, _sweep, next_level
-from paims.sampling.proposal import MarkerMixture
-from paims.sampling.target import Points
-from paims.sampling.transition import Outcome, Proposed
+from paims.sampling import _level as level
+from paims.sampling._level import _correlation, _sweep, next_level
+from paims.sampling._proposal import MarkerMixture
+from paims.sampling._target import Points
+from paims.sampling._transition import Outcome, Proposed
 
 
 class TestChains:

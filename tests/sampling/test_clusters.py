@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from tests.sampling.kit import TOY, Floats
 
-from paims.sampling.clusters import Clusters, fit_clusters, single_cluster
+from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
 
 
 def equal(n: int) -> Floats:

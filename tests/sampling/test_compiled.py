@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from tests.sampling.kit import Floats
 
 from paims.sampling import _compiled, _twin
-from paims.sampling.clusters import Clusters
+from paims.sampling._clusters import Clusters
 
 RTOL = 1e-12
 

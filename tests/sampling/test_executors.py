@@ -20,10 +20,10 @@ import paims
 from paims import gp
 from paims.inference import density as density_of
 from paims.sampling import DensityError, SampleResult
-from paims.sampling.calls import Call
+from paims.sampling._calls import Call
+from paims.sampling._journal import Entry
 from paims.sampling.executors import _shipping, evaluating
 from paims.sampling.executors._pooled import Pooled
-from paims.sampling.journal import Entry
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 

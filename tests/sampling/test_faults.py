@@ -14,7 +14,7 @@ from tests.sampling.test_checkpoint import assert_same
 
 import paims
 from paims.sampling import DensityError, SampleResult
-from paims.sampling.checkpoint import read_checkpoint
+from paims.sampling._checkpoint import read_checkpoint
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 

@@ -17,10 +17,11 @@ import pytest
 from scipy.stats import chisquare
 from tests.sampling.kit import TOY, Floats, labelled_markers, mean_z, mixture_of, wide_target
 
-from paims.sampling import default_scheme, paper_scheme, transition
-from paims.sampling.path import log_tempered
-from paims.sampling.proposal import MarkerMixture
-from paims.sampling.transition import Outcome, Proposed
+from paims.sampling import _transition as transition
+from paims.sampling import default_scheme, paper_scheme
+from paims.sampling._path import log_tempered
+from paims.sampling._proposal import MarkerMixture
+from paims.sampling._transition import Outcome, Proposed
 
 N_CHAINS, N_STEPS = 20_000, 4
 LIMIT, SURE = 5.5, 8.0

@@ -16,8 +16,8 @@ from tests.sampling.kit import TOY, Floats, mean_z, wide_target
 
 import paims
 from paims.sampling import Scheme, default_scheme, level
-from paims.sampling.level import State, next_level
-from paims.sampling.target import Target
+from paims.sampling._level import State, next_level
+from paims.sampling._target import Target
 
 ONCE = replace(default_scheme(1), max_sweeps=1, forgotten=-1.0)
 THRICE = replace(ONCE, max_sweeps=3)

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.sampling.hurting import two_modes
 
 import paims
-from paims.sampling.checkpoint import read_checkpoint
+from paims.sampling._checkpoint import read_checkpoint
 
 LIFE = """
 import os, signal, sys

@@ -11,7 +11,7 @@ from tests.sampling.kit import TOY, Floats
 
 import paims
 from paims.sampling import Scheme, default_scheme, paper_scheme
-from paims.sampling.level import (
+from paims.sampling._level import (
     State,
     _markers,
     _mixtures,
@@ -19,9 +19,9 @@ from paims.sampling.level import (
     next_level,
     renew,
 )
-from paims.sampling.path import log_incremental_weights, log_tempered
-from paims.sampling.pool import Recycled
-from paims.sampling.target import Points, Target
+from paims.sampling._path import log_incremental_weights, log_tempered
+from paims.sampling._pool import Recycled
+from paims.sampling._target import Points, Target
 
 SCHEME = default_scheme(1)
 PAPER = paper_scheme(1)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 from tests.sampling.kit import TOY, Floats
 
-from paims.sampling.modes import Mode, climb, connect, find_modes
+from paims.sampling._modes import Mode, climb, connect, find_modes
 
 
 def gaussians(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paims.sampling.pareto import RELIABLE_K, pareto_k
+from paims.sampling._pareto import RELIABLE_K, pareto_k
 
 
 @pytest.mark.parametrize("shape", [-0.4, 0.2, 0.6, 1.2])

@@ -10,14 +10,14 @@ from scipy.special import logsumexp
 from tests.sampling.kit import Floats
 
 from paims.sampling._numeric import log_sum_exp, log_sum_exp_rows, normalised
-from paims.sampling.path import (
+from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
     log_tempered,
     next_beta,
 )
-from paims.sampling.resampling import systematic
-from paims.sampling.target import Points
+from paims.sampling._resampling import systematic
+from paims.sampling._target import Points
 
 
 def some_points(n: int = 400, seed: int = 0, n_dead: int = 0) -> Points:

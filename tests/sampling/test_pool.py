@@ -8,10 +8,10 @@ from scipy.special import logsumexp
 from tests.sampling.kit import TOY, Floats, brute_kernels, mean_z, mixture_of
 
 import paims
-from paims.sampling import proposal
-from paims.sampling.pool import Batch, Recycled, Recycler
-from paims.sampling.proposal import MarkerMixture
-from paims.sampling.target import Points, Target
+from paims.sampling import _proposal as proposal
+from paims.sampling._pool import Batch, Recycled, Recycler
+from paims.sampling._proposal import MarkerMixture
+from paims.sampling._target import Points, Target
 
 REFERENCE = paims.Normal([0.0, 0.0], 4.0)
 TARGET = Target(TOY.log_density, REFERENCE)

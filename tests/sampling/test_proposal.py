@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare, kstest, norm
 from tests.sampling.kit import TOY, Floats, brute_kernels, labelled_markers, mean_z, mixture_of
 
-from paims.sampling.clusters import single_cluster
-from paims.sampling.proposal import (
+from paims.sampling._clusters import single_cluster
+from paims.sampling._proposal import (
     SPREADS,
     MarkerMixture,
     Markers,

@@ -17,10 +17,10 @@ from tests.sampling.kit import (
     wide_target,
 )
 
-from paims.sampling import transition
-from paims.sampling.proposal import MarkerMixture
-from paims.sampling.target import Points
-from paims.sampling.transition import (
+from paims.sampling import _transition as transition
+from paims.sampling._proposal import MarkerMixture
+from paims.sampling._target import Points
+from paims.sampling._transition import (
     Proposed,
     SecondStage,
     first_stage,

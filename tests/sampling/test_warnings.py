@@ -13,9 +13,9 @@ from tests.sampling.kit import TOY, Floats, reference_of
 
 import paims
 from paims.sampling import SampleResult, Status, assemble, default_scheme
-from paims.sampling.level import State, next_level
-from paims.sampling.pool import Batch, Recycler
-from paims.sampling.target import Target
+from paims.sampling._level import State, next_level
+from paims.sampling._pool import Batch, Recycler
+from paims.sampling._target import Target
 
 
 def collected(run: Callable[[], SampleResult]) -> tuple[SampleResult, list[str]]:

@@ -7,17 +7,15 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
+from paims._arrays import FloatArray
 from paims.cli._emulators import inputs_of
 from paims.cli._files import make_folder, write_text
 from paims.cli._fit import Selection, fit_emulator
 from paims.cli._predict import joined, predict_rows, prediction_columns
 from paims.cli._running import collected_warnings, print_json, say, working
 from paims.cli._tables import format_csv, read_table
-
-FloatArray = npt.NDArray[np.float64]
 
 _OUTPUT = "branin"
 _N_RUNS = 18

@@ -101,7 +101,7 @@ def print_emulator(emulator: Emulator, provenance: Provenance) -> None:
         f"{settings['random_state']}"
     )
     if about["kernel_evidence"]:
-        from paims.emulator.choosing import in_words  # noqa: PLC0415 - slow to import
+        from paims.emulator._choosing import in_words  # noqa: PLC0415 - slow to import
 
         console.print(f"kernel chosen by log evidence: {in_words(about['kernel_evidence'])}")
     console.print(

@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from paims._arrays import FloatArray
 from paims.cli._errors import CommandError
 from paims.cli._tables import Table
 
 if TYPE_CHECKING:
     from paims.emulator import Emulator
     from paims.report import Provenance
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def open_emulator(source: str) -> tuple[Emulator, Provenance]:

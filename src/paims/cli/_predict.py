@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.cli._errors import CommandError
 from paims.cli._tables import Table
 
 if TYPE_CHECKING:
     from paims.emulator import Emulator
 
-FloatArray = npt.NDArray[np.float64]
 
 _BLOCK = 512
 

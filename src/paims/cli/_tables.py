@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.cli._errors import CommandError
-
-FloatArray = npt.NDArray[np.float64]
 
 STANDARD = "-"
 _PARQUET = (".parquet", ".pq")

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, binomtest, kstwo, rankdata
 
+from paims._arrays import FloatArray
 from paims.diagnostics._anderson_darling import anderson_darling, anderson_darling_cdf
 from paims.diagnostics._marginals import Prediction, as_marginals, as_outputs
-from paims.gp._arrays import FloatArray, as_float_array, check_finite
+from paims.gp._checks import as_float_array, check_finite
 
 __all__ = ["Coverage", "Uniformity", "coverage_curve", "pit", "reference_pit", "uniformity"]
 

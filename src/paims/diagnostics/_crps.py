@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, ndtri, stdtrit
 
+from paims._arrays import FloatArray
 from paims.diagnostics._marginals import (
     Marginals,
     Prediction,
@@ -28,7 +29,6 @@ from paims.diagnostics._marginals import (
     standard_logpdf,
 )
 from paims.diagnostics._student_table import fast_cdf
-from paims.gp._arrays import FloatArray
 
 # Levels of the components' quantiles that are pooled, panels, Gauss-Legendre nodes of a panel.
 _HALF = (1e-5, 1e-4, 1e-3, 0.007, 0.03, 0.08, 0.16, 0.26, 0.38)

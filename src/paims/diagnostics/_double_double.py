@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
 
 Pair = tuple[FloatArray, FloatArray]
 

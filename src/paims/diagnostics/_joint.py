@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, norm, t
 
-from paims.diagnostics._marginals import IntArray
+from paims._arrays import FloatArray, IntArray
 from paims.diagnostics._whitening import (
     RTOL,
     Whitening,
@@ -27,7 +27,6 @@ from paims.diagnostics._whitening import (
     checked_samples,
     variance_dof,
 )
-from paims.gp._arrays import FloatArray
 
 __all__ = ["JointErrors", "cholesky_errors", "eigen_errors"]
 

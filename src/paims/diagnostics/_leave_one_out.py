@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from paims._arrays import FloatArray, IntArray
 from paims.diagnostics._calibration import Coverage, Uniformity, coverage_curve, uniformity
-from paims.diagnostics._marginals import IntArray, Marginals, as_outputs, as_weights
+from paims.diagnostics._marginals import Marginals, as_outputs, as_weights
 from paims.diagnostics._psis import smoothed_log_weights
 from paims.diagnostics._residuals import Residuals, residuals_of_marginals
 from paims.diagnostics._scores import Scores, scores_of_marginals
 from paims.gp import Predictive
-from paims.gp._arrays import FloatArray
 
 __all__ = ["LeaveOneOut", "leave_one_out"]
 

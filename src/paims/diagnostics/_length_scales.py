@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims.diagnostics._marginals import as_weights
 from paims.diagnostics._separable import as_names
 from paims.diagnostics._weighted import weighted_quantile
 from paims.gp import Posterior
-from paims.gp._arrays import FloatArray, check_points
+from paims.gp._checks import check_points
 
 __all__ = ["LengthScales", "length_scales"]
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln, ndtr, ndtri, stdtr
 
-from paims.gp._arrays import FloatArray, as_float_array, check_finite
-
-IntArray = npt.NDArray[np.intp]
+from paims._arrays import FloatArray
+from paims.gp._checks import as_float_array, check_finite
 
 
 class Components(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from paims.gp._arrays import FloatArray
-from paims.sampling.pareto import pareto_k
+from paims._arrays import FloatArray
+from paims.sampling._pareto import pareto_k
 
 
 def smoothed_log_weights(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta, binomtest, norm
 
-from paims.diagnostics._marginals import IntArray, Marginals, Prediction, as_marginals, as_outputs
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray, IntArray
+from paims.diagnostics._marginals import Marginals, Prediction, as_marginals, as_outputs
 
 __all__ = ["QuantileQuantile", "Residuals", "quantile_quantile", "standardised_residuals"]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims.diagnostics._crps import crps_of_marginals
 from paims.diagnostics._marginals import Marginals, Prediction, as_marginals, as_outputs
-from paims.gp._arrays import FloatArray, as_float_array, check_finite
+from paims.gp._checks import as_float_array, check_finite
 
 __all__ = ["Scores", "nlpd", "rmse", "scores"]
 

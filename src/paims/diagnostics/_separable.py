@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
+from paims._arrays import FloatArray
 from paims.diagnostics._double_double import MAX_ROWS
 from paims.diagnostics._marginals import as_weights
 from paims.gp import (
@@ -30,7 +31,7 @@ from paims.gp import (
     SquaredExponential,
     Zero,
 )
-from paims.gp._arrays import FloatArray, as_float_array, check_finite, check_points
+from paims.gp._checks import as_float_array, check_finite, check_points
 from paims.gp._factorisation import Factorisation
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
+from paims._arrays import FloatArray
 from paims.diagnostics._marginals import standard_logpdf
-from paims.gp._arrays import FloatArray
 
 _N_CELLS = 8192
 _TAIL = 1e-13

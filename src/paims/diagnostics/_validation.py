@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims.diagnostics._calibration import (
     Coverage,
     Uniformity,
@@ -19,7 +20,7 @@ from paims.diagnostics._mahalanobis import Mahalanobis, mahalanobis
 from paims.diagnostics._marginals import Prediction, as_marginals, as_outputs
 from paims.diagnostics._residuals import Residuals, residuals_of_marginals
 from paims.diagnostics._scores import Scores, scores_of_marginals
-from paims.gp._arrays import FloatArray, as_float_array
+from paims.gp._checks import as_float_array
 
 __all__ = ["Validation", "validate"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:

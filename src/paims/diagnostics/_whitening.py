@@ -8,8 +8,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from paims._arrays import FloatArray
 from paims.diagnostics._marginals import as_dof, as_outputs
-from paims.gp._arrays import FloatArray, as_float_array, check_finite
+from paims.gp._checks import as_float_array, check_finite
 
 #: What is left of a variance below this part of the largest is round-off of the covariance.
 RTOL = 1e-10

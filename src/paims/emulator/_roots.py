@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
+from paims._arrays import FloatArray, IndexArray
 
 #: Takes x ``(j,)`` and the indices ``(j,)`` of the unknowns that these are for; returns log F and
 #: its first two derivatives, each ``(j,)``.

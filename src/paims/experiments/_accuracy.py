@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import qmc
 
+from paims._arrays import FloatArray
 from paims.experiments._fits import Fit
 from paims.experiments._outcome import Settings
 from paims.simulators import Simulator
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Points of the paper's test sets, which are not published.
 N_PAPER_TESTS = 25

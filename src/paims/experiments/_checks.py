@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.experiments._outcome import Check
 from paims.experiments._quadrature import Moments
 from paims.experiments._surface import GridMode
-
-FloatArray = npt.NDArray[np.float64]
 
 #: The reference prior has to leave at most this share of what the flat prior has near the origin.
 _REMOVED = 0.5

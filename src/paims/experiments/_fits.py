@@ -6,18 +6,16 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.emulator import MixturePrediction
-from paims.emulator.compression import compress
-from paims.emulator.ensemble import Ensemble
-from paims.emulator.scaling import OutputScaling
-from paims.emulator.thinning import merge_equal, thin
+from paims.emulator._compression import compress
+from paims.emulator._ensemble import Ensemble
+from paims.emulator._scaling import OutputScaling
+from paims.emulator._thinning import merge_equal, thin
 from paims.gp import Posterior
 from paims.inference import find_best, sample_posterior
 from paims.sampling import Mode, SampleResult, SamplingWarning
-
-FloatArray = npt.NDArray[np.float64]
 
 # As many as an emulator has, and draws that they are chosen from.
 _N_COMPONENTS = 128

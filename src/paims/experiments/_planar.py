@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.experiments import _checks
 from paims.experiments._accuracy import Accuracy, TestSets, accuracy, make_tests
 from paims.experiments._fits import Fit, Runs, fit
@@ -16,8 +16,6 @@ from paims.experiments._quadrature import Moments, quadrature
 from paims.experiments._surface import GridMode, Surface, grid_modes, surface
 from paims.sampling import Mode
 from paims.simulators import Simulator
-
-FloatArray = npt.NDArray[np.float64]
 
 #: The least nugget, at which the paper draws its level curves.
 NUGGET = 1e-12

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from paims import plots
+from paims._arrays import FloatArray
 from paims.experiments._pictures import Film, Picture, canvas
 from paims.experiments._planar import N_SAMPLES, NUGGET, Planar
 from paims.experiments._residual_pictures import coverage_picture, residual_picture
 from paims.inference import density, reference
 from paims.plots._surfaces import cloud_title
 from paims.sampling import anneal
-
-FloatArray = npt.NDArray[np.float64]
 
 LABELS = (r"$\log\,\phi_1$", r"$\log\,\phi_2$")
 _N_SHOWN = 100

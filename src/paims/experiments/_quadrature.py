@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import binary_dilation
 
-FloatArray = npt.NDArray[np.float64]
+from paims._arrays import FloatArray
+
 LogDensity = Callable[[FloatArray], FloatArray]
 
 # Points evaluated at once, and how far below the maximum a point is left out.

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from paims import diagnostics, plots
+from paims._arrays import FloatArray
 from paims.emulator import MixturePrediction
 from paims.experiments._pictures import Picture, canvas
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.gp import Posterior
-from paims.sampling.modes import _climb as climb_links
-
-FloatArray = npt.NDArray[np.float64]
+from paims.sampling._modes import _climb as climb_links
 
 #: The paper's practical support of each log length-scale.
 PAPER_BOX = (-7.0, 7.0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from paims import datasets, plots
+from paims._arrays import FloatArray
 from paims.diagnostics import length_scales
 from paims.experiments import _checks
 from paims.experiments._fits import Fit, Runs, fit
@@ -13,7 +13,6 @@ from paims.experiments._outcome import Check, Outcome, Row, Settings, Table
 from paims.experiments._pictures import Film, Picture, canvas
 from paims.experiments._residual_pictures import coverage_picture, residual_picture
 
-FloatArray = npt.NDArray[np.float64]
 #: Predicted means and standardised residuals, of "best" and of "mixture".
 Errors = dict[str, tuple[FloatArray, FloatArray]]
 

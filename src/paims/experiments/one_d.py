@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paims import plots, simulators
-from paims.emulator.scaling import OutputScaling
+from paims.emulator._scaling import OutputScaling
 from paims.experiments._fits import Runs
 from paims.experiments._outcome import Outcome, Settings, Table
 from paims.experiments._pictures import Picture, canvas

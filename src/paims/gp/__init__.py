@@ -1,6 +1,6 @@
 """Linear algebra and priors of a Gaussian process: the posterior of its hyper-parameters."""
 
-from paims.gp.kernels import (
+from paims.gp._kernels import (
     Kernel,
     Matern32,
     Matern52,
@@ -8,8 +8,8 @@ from paims.gp.kernels import (
     PowerExponential,
     SquaredExponential,
 )
-from paims.gp.means import Basis, Constant, Linear, Quadratic, UserBasis, Zero
-from paims.gp.nugget import (
+from paims.gp._means import Basis, Constant, Linear, Quadratic, UserBasis, Zero
+from paims.gp._nugget import (
     BetaNugget,
     EstimatedNugget,
     FixedNugget,
@@ -19,9 +19,9 @@ from paims.gp.nugget import (
     SpikeSlabNugget,
     UniformNugget,
 )
-from paims.gp.posterior import Posterior
-from paims.gp.predictive import Coefficients, Predictive
-from paims.gp.priors import (
+from paims.gp._posterior import Posterior
+from paims.gp._predictive import Coefficients, Predictive
+from paims.gp._priors import (
     Flat,
     JointlyRobust,
     LogLaplace,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims.gp import Posterior
-from paims.gp._arrays import FloatArray
 
 
 def branin(X: FloatArray) -> FloatArray:

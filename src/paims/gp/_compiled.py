@@ -26,6 +26,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from paims._arrays import FloatArray
 from paims._parallel import for_chunks
 from paims.gp import (
     _compiled_information,
@@ -34,7 +35,6 @@ from paims.gp import (
     _compiled_simd,
     _compiled_tiles,
 )
-from paims.gp._arrays import FloatArray
 from paims.gp._compiled_kernels import pair_terms, point_terms
 from paims.gp._compiled_lanes import layout, make_run
 from paims.gp._compiled_simd import LANES

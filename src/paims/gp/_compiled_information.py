@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
 from paims.gp._compiled_simd import (
     LANES,
     add,

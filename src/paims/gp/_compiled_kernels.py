@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
 from paims.gp._compiled_simd import (
     LANES,
     Vector,

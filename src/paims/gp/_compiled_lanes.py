@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
 from paims.gp._compiled_information import information_pivots, whiten
 from paims.gp._compiled_kernels import Shape, fill_correlation, fill_slope
 from paims.gp._compiled_simd import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
+from paims.gp._kernels import Kernel
 from paims.gp._stacks import cholesky, project_out, solve_lower, solve_lower_rows
-from paims.gp.kernels import Kernel
 
 
 class Factorisation:

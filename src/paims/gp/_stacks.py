@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from paims.gp._arrays import FloatArray
+from paims._arrays import FloatArray
 
 
 def cholesky(A: FloatArray) -> FloatArray:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims._parallel import for_chunks
-from paims.gp._arrays import FloatArray
+from paims.gp._kernels import COMPILED_KERNELS, Kernel, PowerExponential
 from paims.gp._stacks import cholesky, diagonal, project_out, solve_lower
 from paims.gp._threads import single_threaded_blas
-from paims.gp.kernels import COMPILED_KERNELS, Kernel, PowerExponential
 
 # Doubles in the largest array of a sub-batch: about a megabyte, what a core's cache holds.
 _BLOCK_SIZE = 120_000

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims.plots._protocols import (
-    FloatArray,
     JointErrors,
     LeaveOneOut,
     Mahalanobis,

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
+from paims._arrays import FloatArray, IntArray
 
 
 class Residuals(Protocol):

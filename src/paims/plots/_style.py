@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paims.plots._protocols import FloatArray
+from paims._arrays import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

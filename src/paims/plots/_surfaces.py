@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paims.plots._protocols import Cloud, FloatArray
+from paims._arrays import FloatArray
+from paims.plots._protocols import Cloud
 from paims.plots._style import BLUE, GREY, INK, MARKERS, VERMILLION, axes_or_new, new_figure, quiet
 
 if TYPE_CHECKING:

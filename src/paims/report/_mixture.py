@@ -6,10 +6,10 @@ import base64
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.emulator import Emulator
-from paims.emulator.scaling import InputScaling
+from paims.emulator._scaling import InputScaling
 from paims.gp import (
     Constant,
     Linear,
@@ -22,8 +22,6 @@ from paims.gp import (
     Zero,
 )
 from paims.gp._factorisation import Factorisation
-
-FloatArray = npt.NDArray[np.float64]
 
 #: What the page's script knows; a subclass may have changed the formula.
 _KERNELS = (SquaredExponential, Matern32, Matern52, Matern72, PowerExponential)

@@ -7,18 +7,16 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.emulator import Emulator
-from paims.emulator.choosing import in_words
+from paims.emulator._choosing import in_words
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
 from paims.report._numbers import number
 from paims.report._provenance import Provenance
 from paims.report._study import Study, prediction_at, study
 from paims.report._verdict import answers
-
-FloatArray = npt.NDArray[np.float64]
 
 MAX_ROWS = 200
 _N_DEFAULT = 8

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import paims
 from paims.emulator import Emulator
-from paims.emulator.storage import load_provenance, save_emulator
+from paims.emulator._storage import load_provenance, save_emulator
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "h5py")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from paims._arrays import FloatArray
 from paims.diagnostics import (
     LeaveOneOut,
     MainEffects,
@@ -20,8 +20,6 @@ from paims.diagnostics import (
 )
 from paims.emulator import Emulator, MixturePrediction
 from paims.gp import Constant, Linear, Predictive, Quadratic, Zero
-
-FloatArray = npt.NDArray[np.float64]
 
 _POLYNOMIALS = (Zero, Constant, Linear, Quadratic)
 _LOG2_CANDIDATES = 10

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paims._arrays import FloatArray
 from paims.report._numbers import number
 from paims.report._study import Study
 
 if TYPE_CHECKING:
     from paims.diagnostics import Validation
-    from paims.report._study import FloatArray
 
 # From these shares of explained variance on an emulator is called good, or usable with care.
 _GOOD_Q2 = 0.9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paims.sampling._arrays import Array
+from paims._arrays import Array
 
 
 def log_sum_exp(x: Array) -> float:

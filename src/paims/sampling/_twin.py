@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from paims.sampling._arrays import Array
+from paims._arrays import Array
 
 
 def mixture_sums(

@@ -7,12 +7,12 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
+from paims.sampling._inside import InThisProcess
+from paims.sampling._target import Evaluator
 from paims.sampling.executors._dask import DaskPool
 from paims.sampling.executors._futures import FuturesPool
 from paims.sampling.executors._joblib import JoblibPool
 from paims.sampling.executors._pooled import Pool, Pooled
-from paims.sampling.inside import InThisProcess
-from paims.sampling.target import Evaluator
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from paims.sampling._arrays import Array
-from paims.sampling.calls import Answer, Call, DensityError
+from paims._arrays import Array
+from paims.sampling._calls import Answer, Call, DensityError
+from paims.sampling._inside import hung
 from paims.sampling.executors._retries import killed
-from paims.sampling.inside import hung
 
 _ATTEMPTS = 3
 

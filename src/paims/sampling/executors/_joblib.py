@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from paims.sampling._arrays import Array
-from paims.sampling.calls import Answer, Call
+from paims._arrays import Array
+from paims.sampling._calls import Answer, Call
+from paims.sampling._inside import hung
 from paims.sampling.executors._retries import with_retries
 from paims.sampling.executors._shipping import Shipment, evaluate
-from paims.sampling.inside import hung
 
 
 class JoblibPool:

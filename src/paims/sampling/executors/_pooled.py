@@ -9,9 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
-from paims.sampling._arrays import Array
-from paims.sampling.calls import Answer, Call
-from paims.sampling.journal import Entry
+from paims._arrays import Array
+from paims.sampling._calls import Answer, Call
+from paims.sampling._journal import Entry
 
 _PIECES = 4  # for each worker, so that none waits long for the last
 _SECONDS = 0.05  # that a piece should take at least, to be worth its way

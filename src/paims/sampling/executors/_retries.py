@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor
 
-from paims.sampling._arrays import Array
-from paims.sampling.calls import Answer, DensityError, listed
+from paims._arrays import Array
+from paims.sampling._calls import Answer, DensityError, listed
 
 _MOST = 3  # workers that a piece may take down
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import pickle
 
-from paims.sampling._arrays import Array
-from paims.sampling.calls import Answer, Call
+from paims._arrays import Array
+from paims.sampling._calls import Answer, Call
 
 _KEPT = 4
 _known: dict[str, Call] = {}  # in a worker process: it has to outlive a task

@@ -1,0 +1,428 @@
+"""The emulator, as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from paims._arrays import FloatArray
+from paims.emulator._choosing import candidates, choose, comparison_sizes, remove_checkpoints
+from paims.emulator._compression import Compression, compress
+from paims.emulator._duration import announce
+from paims.emulator._ensemble import Ensemble
+from paims.emulator._fitting import Learnt, Problem, learn, pose, summaries
+from paims.emulator._mixture import MixturePrediction
+from paims.emulator._modes import EmulatorMode, ModeTable
+from paims.emulator._scaling import InputScaling, OutputScaling
+from paims.emulator._validation import check_choice, refuse_text
+from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Posterior, Prior
+from paims.inference import density
+from paims.sampling import SampleResult, Scheme
+
+
+class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Gaussian-process emulator of a simulator, with all the modes of its posterior.
+
+    The hyper-parameters :math:`u = (\log\phi_1, \dots, \log\phi_p, z)` are not optimised but
+    sampled, all modes with their masses, and predictions are the mixture over the draws (the
+    paper's equations mix_mean and mix_cov). Inputs are scaled to [0, 1] by the range of the runs
+    and outputs are standardised; everything that goes in or comes out is in your units, and no
+    result depends on them.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or sequence of them
+        "squared_exponential" (the paper's), "matern32", "matern52", "matern72",
+        "power_exponential", or an object of :mod:`paims.gp`. Of several, the one with the highest
+        evidence is taken; "auto" stands for the squared exponential, Matern 7/2 and Matern 5/2.
+        The comparison takes half to once as long again as the fit.
+    mean : str, callable or Basis
+        Trend: "linear" (the paper's), "constant", "quadratic", "zero", or a function from inputs
+        ``(n, p)`` in your units to regressors ``(n, q)``.
+    prior : str, Prior or SciPy distribution(s)
+        Of the correlation parameters: "reference", "jointly_robust" (less work for many runs),
+        "log_normal", "log_laplace", "flat", or of your own. Parameters of a prior refer to inputs
+        scaled to [0, 1]. One that is improper is limited to the region in which the sampler
+        starts.
+    nugget : "estimate", float or Nugget
+        Share of the process's variance that is noise: estimated, or a fixed number. With 0 the
+        emulator interpolates the runs.
+    nugget_prior : str or NuggetPrior
+        "spike_slab" (default: the uniform prior, and a chance of their own for tiny nuggets),
+        "uniform" (the paper's; the most cautious), "beta" (Beta(1/2, 1/2), between these two) or
+        "reference" (one more row of the reference prior, which has to be the ``prior``).
+        ``python -m benchmarks.calibration functions`` compares them.
+    goal : {"posterior", "optimum", "map"}
+        What to predict with: draws of the posterior; the paper's set of nearly optimal points;
+        the single best point.
+    n_samples : int, optional
+        Points of the sampler at each level; more are slower and more accurate.
+    predictive : {"student_t", "gaussian"}
+        Family of a component: exact, or the Gaussian of the same mean and variance, as in the
+        paper.
+    scheme : {"default", "paper"} or Scheme
+        Choices of the sampler: those that measurement favours, or the paper's.
+    random_state : int, RandomState, Generator or None
+        The same integer gives the same emulator, to the bit, for any ``n_jobs``.
+    n_jobs : int, optional
+        Threads; None or -1 for all cores.
+    progress : bool
+        Whether to show the sampler's progress on a terminal.
+
+    Attributes
+    ----------
+    result_ : SampleResult
+        Of the sampler, in the coordinates u on scaled inputs.
+    draws_ : structured ndarray, shape (n_draws,)
+        All draws in your units: length-scales (fields ``length_scale_<input>``) and ``nugget``.
+    weights_ : ndarray, shape (n_draws,)
+        Of the draws.
+    modes_ : ModeTable
+        The posterior's modes by falling mass: where, how much, and what each says of the inputs.
+    map_ : EmulatorMode
+        The point of highest posterior density of u, climbed to from the highest modes.
+    kernel_evidence_ : dict of str to float
+        Log evidence under each kernel, if there were several to choose from; the kernel that was
+        taken is ``posterior_.kernel``.
+    log_evidence_, log_evidence_error_ : float
+        Log density of the outputs, in your units, under the model, with everything integrated
+        out; comparable between models of the same outputs. The constants that the improper priors
+        leave open are fixed so: density 1 of :math:`\beta` for scaled inputs and standardised
+        outputs, :math:`1/\sigma^2` of :math:`\sigma^2`, and :math:`|I|^{1/2}` of
+        :math:`\log\phi` for the reference prior. A comparison of kernels or of nugget treatments
+        does not hang on the first two.
+    beta_ : structured ndarray, shape (q,)
+        Trend coefficients in your units: ``name``, ``mean``, ``std``, and the quantiles 2.5 %,
+        50 %, 97.5 % as ``lower``, ``median``, ``upper``.
+    sigma2_ : structured ndarray, shape ()
+        The same of the process's variance.
+    ensemble_ : Ensemble
+        The hyper-parameters that predictions are made with: a few of the draws, with weights.
+    compression_ : Compression
+        How far predictions with these few are from predictions with the thousand draws that
+        they were chosen from.
+    posterior_ : paims.gp.Posterior
+        On scaled inputs and outputs.
+    inputs_, output_ : InputScaling, OutputScaling
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If X was a data frame.
+
+    Notes
+    -----
+    A column of X that takes one value only is left out, with a warning.
+
+    Examples
+    --------
+    >>> import numpy as np, paims
+    >>> X = np.linspace(0.0, 3.0, 12)[:, None]
+    >>> emulator = paims.Emulator(random_state=0).fit(X, np.sin(2.0 * X[:, 0]))
+    >>> mean, std = emulator.predict([[1.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(2.0)) < 0.01)
+    True
+    """
+
+    inputs_: InputScaling
+    output_: OutputScaling
+    posterior_: Posterior
+    result_: SampleResult
+    ensemble_: Ensemble
+    compression_: Compression
+    modes_: ModeTable
+    map_: EmulatorMode
+    kernel_evidence_: dict[str, float]
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Sequence[str | Kernel] = "squared_exponential",
+        mean: str | Basis | Callable[[FloatArray], Any] = "linear",
+        prior: str | Prior | Any = "reference",
+        nugget: str | float | Nugget = "estimate",
+        nugget_prior: str | NuggetPrior = "spike_slab",
+        goal: str = "posterior",
+        n_samples: int | None = None,
+        predictive: str = "student_t",
+        scheme: str | Scheme = "default",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.mean = mean
+        self.prior = prior
+        self.nugget = nugget
+        self.nugget_prior = nugget_prior
+        self.goal = goal
+        self.n_samples = n_samples
+        self.predictive = predictive
+        self.scheme = scheme
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        executor: Any = None,
+    ) -> Emulator:
+        """Learn from runs of the simulator.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like or data frame
+            Inputs.
+        y : (n,) array_like
+            Outputs. At least q + 3 runs are needed, q the number of basis functions of the mean.
+        checkpoint : str or path, optional
+            File that the sampler's state is written to after each level. If it is there and is
+            of these runs and settings, the fit goes on from it and ends with the same emulator,
+            to the bit; a file of others is refused.
+        checkpoint_every : float
+            Seconds after which it is written inside a level too.
+        executor : optional
+            Workers to evaluate the posterior with, as in :func:`paims.sample`, in place of the
+            ``n_jobs`` threads of this process.
+
+        Returns
+        -------
+        Emulator
+            Itself.
+
+        Warns
+        -----
+        LongFitWarning
+            If the fit is expected to take more than a minute: how long, and what takes less. With
+            ``progress`` it is a line on standard error.
+
+        Raises
+        ------
+        FitInterrupted
+            On Ctrl-C or SIGTERM, a KeyboardInterrupt that says how to go on.
+        """
+        check_choice("goal", self.goal, ("posterior", "optimum", "map"))
+        check_choice("predictive", self.predictive, ("student_t", "gaussian"))
+        refuse_text("X", X)
+        refuse_text("y", y)
+        with np.errstate(invalid="ignore"):  # its sum of huge numbers may be inf - inf
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        kernels = candidates(self.kernel)
+        problem = pose(
+            X,
+            np.asarray(y, dtype=np.float64),
+            feature_names(self),
+            kernel=kernels[0],
+            mean=self.mean,
+            prior=self.prior,
+            nugget=self.nugget,
+            nugget_prior=self.nugget_prior,
+            n_jobs=self.n_jobs,
+        )
+        if executor is None and (checkpoint is None or not Path(checkpoint).exists()):
+            sizes = comparison_sizes(kernels, self.n_samples, problem.posterior.n_params)
+            announce(problem.posterior, [*sizes, self.n_samples], self.scheme, self.progress)
+        running = {
+            "n_samples": self.n_samples,
+            "scheme": self.scheme,
+            "progress": self.progress,
+            "checkpoint": checkpoint,
+            "checkpoint_every": checkpoint_every,
+            "executor": executor,
+        }
+        choice = choose(problem, kernels, **running)
+        learnt = learn(
+            choice.problem,
+            self.random_state,
+            goal=self.goal,
+            predictive=self.predictive,
+            **running,
+        )
+        set_fitted(self, choice.problem, learnt, choice.evidences)
+        remove_checkpoints(checkpoint, len(kernels))
+        return self
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        include_nugget: bool = True,
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predict the output of the simulator.
+
+        Parameters
+        ----------
+        X : (k, n_features) array_like or data frame
+        return_std, return_cov : bool
+            Whether to return the standard deviation or the covariance matrix too.
+        include_nugget : bool
+            Whether these are of what a run of the simulator would return (True), which is what
+            new runs should be compared with, or of its smooth part alone.
+
+        Returns
+        -------
+        mean : (k,) ndarray
+        std : (k,) ndarray
+            If ``return_std``.
+        cov : (k, k) ndarray
+            If ``return_cov``.
+        """
+        if return_std and return_cov:
+            raise ValueError("Ask for one of return_std and return_cov; the latter has both.")
+        scaled = self._scaled(X)
+        if return_cov:
+            mixture = self.ensemble_.mixture(scaled, include_nugget=include_nugget)
+            return mixture.mean, mixture.cov()
+        mean, std = self.ensemble_.moments(scaled, include_nugget=include_nugget)
+        if return_std:
+            return self.output_.value(mean), self.output_.difference(std)
+        return self.output_.value(mean)
+
+    def predict_distribution(self, X: Any, include_nugget: bool = True) -> MixturePrediction:
+        """Predict the whole distribution of the output at each input.
+
+        Parameters
+        ----------
+        X : (k, n_features) array_like or data frame
+        include_nugget : bool
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        MixturePrediction
+            With mean, std, cov(), quantile(q), interval(level), cdf(y), logpdf(y), sample(size),
+            components and weights.
+        """
+        scaled = self._scaled(X)
+        return self.ensemble_.mixture(scaled, include_nugget=include_nugget)
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, include_nugget: bool = True
+    ) -> FloatArray:
+        """Draw joint samples of the outputs at some inputs.
+
+        Parameters
+        ----------
+        X : (k, n_features) array_like or data frame
+        n_samples : int
+        random_state : int, RandomState, Generator or None
+        include_nugget : bool
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        (k, n_samples) ndarray
+        """
+        mixture = self.predict_distribution(X, include_nugget)
+        return np.ascontiguousarray(mixture.sample(n_samples, random_state).T)
+
+    def log_posterior(self, length_scales: Any, nugget: Any = None) -> FloatArray:
+        r"""Log posterior density of hyper-parameters.
+
+        Parameters
+        ----------
+        length_scales : (m, p) array_like
+            In the units of the inputs, for those that vary.
+        nugget : (m,) array_like or float
+            May be left out if it is fixed.
+
+        Returns
+        -------
+        (m,) ndarray
+            Log density of :math:`u = (\log\phi, z)`, the coordinates of ``result_.draws``,
+            normalised by the estimated evidence.
+        """
+        check_is_fitted(self, "ensemble_")
+        lengths = np.asarray(length_scales, dtype=np.float64) / self.inputs_.range
+        u = self.posterior_.from_physical(
+            self.posterior_.kernel.from_length_scale(lengths), nugget
+        )
+        return density(self.posterior_)(u) - self.result_.log_evidence
+
+    def compress(self, n_components: int) -> Emulator:
+        """Make an emulator with a smaller mixture, which predicts faster.
+
+        Parameters
+        ----------
+        n_components : int
+            Most components to keep.
+
+        Returns
+        -------
+        Emulator
+            Another one; its ``compression_`` says how far its predictions are from those of this
+            one, measured over the box of the runs.
+        """
+        check_is_fitted(self, "ensemble_")
+        if int(n_components) != n_components or n_components < 1:
+            raise ValueError(f"n_components must be a positive integer; got {n_components!r}.")
+        other = copy(self)
+        rng = np.random.default_rng(0)
+        ensemble, compression = compress(self.ensemble_, int(n_components), rng)
+        problem = Problem(self.inputs_, self.output_, self.posterior_, self.map_.input_names)
+        learnt = Learnt(self.result_, self.modes_, self.map_, ensemble, compression)
+        set_fitted(other, problem, learnt, self.kernel_evidence_)
+        return other
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the emulator to an HDF5 file; :func:`paims.load_emulator` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced, whole or not at all.
+        """
+        check_is_fitted(self, "ensemble_")
+        # Storage knows emulators, not the other way round.
+        from paims.emulator._storage import save_emulator  # noqa: PLC0415
+
+        save_emulator(self, path)
+
+    def _scaled(self, X: Any) -> FloatArray:
+        """Checked and scaled inputs."""
+        check_is_fitted(self, "ensemble_")
+        refuse_text("X", X)
+        with np.errstate(invalid="ignore"):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        changed = self.inputs_.changed_constants(X)
+        if changed.size:
+            listed = ", ".join(feature_names(self)[i] for i in changed)
+            warnings.warn(
+                f"Column(s) {listed} took one value only in the runs and have others here: the "
+                "emulator knows nothing of what that changes.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self.inputs_.apply(X)
+
+
+def feature_names(emulator: Emulator) -> list[str]:
+    """Names of the inputs: those of the data frame, or x1, x2, ..."""
+    names = getattr(emulator, "feature_names_in_", None)
+    if names is None or len(set(names)) < len(names):
+        return [f"x{i + 1}" for i in range(emulator.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def set_fitted(
+    emulator: Emulator, problem: Problem, learnt: Learnt, kernel_evidence: dict[str, float]
+) -> None:
+    """Set the fitted attributes of an emulator."""
+    emulator.inputs_, emulator.output_ = problem.inputs, problem.output
+    emulator.posterior_ = problem.posterior
+    emulator.kernel_evidence_ = kernel_evidence
+    emulator.result_ = learnt.result
+    emulator.modes_, emulator.map_ = learnt.modes, learnt.best
+    emulator.ensemble_, emulator.compression_ = learnt.ensemble, learnt.compression
+    for name, value in summaries(problem, learnt.result, learnt.ensemble).items():
+        setattr(emulator, name, value)

@@ -1,0 +1,253 @@
+"""Gaussian clusters of weighted points, as many as the data ask for.
+
+scikit-learn's GaussianMixture takes no weights and a fit for each number of clusters; here the
+points are split recursively, each split being kept when it lowers the Bayesian information
+criterion, and a few EM steps over all clusters follow. Deterministic: no random starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from paims._arrays import Array
+from paims.sampling import _compiled
+
+_FLOOR = 1e-9  # smallest variance of a cluster relative to that of all points
+_MAX_AXES = 4  # how many principal axes a split is tried along
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Gaussian clusters.
+
+    Attributes
+    ----------
+    share : ndarray, shape (n_clusters,)
+        Weight of each; sums to 1.
+    mean : ndarray, shape (n_clusters, n_params)
+    chol : ndarray, shape (n_clusters, n_params, n_params)
+        Lower Cholesky factors of the covariances.
+    inv_chol : ndarray, shape (n_clusters, n_params, n_params)
+    """
+
+    share: Array
+    mean: Array
+    chol: Array
+    inv_chol: Array
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    @staticmethod
+    def of(share: Array, mean: Array, cov: Array, floor: Array) -> Clusters:
+        """Build from covariances, lifted by ``floor`` on the diagonal."""
+        chol = np.linalg.cholesky(cov + np.diag(floor))
+        inverse = np.linalg.inv(chol)
+        return Clusters(share / share.sum(), mean, chol, np.ascontiguousarray(np.tril(inverse)))
+
+    def log_responsibilities(self, x: Array) -> tuple[float, Array]:
+        """Mean log likelihood, and log probability of each cluster at each point."""
+        log_resp = np.empty((len(x), len(self)))
+        uniform = np.full(len(x), 1.0 / max(len(x), 1))
+        value = self._expectation(x, uniform, log_resp)
+        return value, log_resp
+
+    def _expectation(self, x: Array, w: Array, log_resp: Array) -> float:
+        return float(
+            _compiled.expectation(x, w, log_resp, np.log(self.share), self.mean, self.inv_chol)
+        )
+
+
+def single_cluster(x: Array, w: Array) -> Clusters:
+    """Describe all points by one cluster: their weighted mean and covariance."""
+    return _maximise(x, w, np.zeros((len(x), 1)), _floor(x, w))
+
+
+def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, Array]:
+    """Split weighted points into Gaussian clusters by BIC.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, n_params)
+        Distinct points.
+    w : ndarray, shape (n,)
+        Their weights, summing to 1.
+    max_clusters : int
+        Upper limit.
+
+    Returns
+    -------
+    clusters : Clusters
+        Mean and covariance of the points that belong to each cluster.
+    label : ndarray of int, shape (n,)
+        The cluster of each point.
+    """
+    x = np.ascontiguousarray(x)
+    floor = _floor(x, w)
+    effective = 1.0 / float(np.sum(w**2))
+    n_params = x.shape[1]
+    smallest = n_params + 3.0
+
+    leaves: list[Array] = []
+    queue = [np.arange(len(x))]
+    while queue:
+        members = queue.pop(0)
+        local = min(effective * float(w[members].sum()), float(len(members)))
+        room = max_clusters - len(leaves) - len(queue)
+        part = _split(x[members], w[members], local, smallest, floor, room)
+        if part is None:
+            leaves.append(members)
+        else:
+            queue += [members[part == k] for k in range(int(part.max()) + 1)]
+
+    label = np.empty(len(x), dtype=np.int64)
+    for r, members in enumerate(leaves):
+        label[members] = r
+    if len(leaves) > 1:
+        label = _polish(x, w, label, floor)
+    kept, label = np.unique(label, return_inverse=True)
+    clusters = _maximise(x, w, _hard(label, len(kept)), floor)
+    return clusters, label
+
+
+def _split(
+    x: Array, w: Array, local: float, smallest: float, floor: Array, room: int
+) -> Array | None:
+    """Part a set of points if BIC says so: the part of each point, or None.
+
+    Two parts are tried by EM from halves along the principal axes. Where two do not pay, more may:
+    no two Gaussians describe a lattice of narrow modes better than one.
+    """
+    if local < 2 * smallest or len(x) < 2 * smallest or room < 2:
+        return None
+    w = w / w.sum()
+    whole = _maximise(x, w, np.zeros((len(x), 1)), floor)
+    single = whole._expectation(x, w, np.empty((len(x), 1)))
+    white = (x - whole.mean[0]) @ whole.inv_chol[0].T
+    part = _by_axes(x, w, whole, floor)
+    if part is not None and _pays(x, w, part, single, local, smallest, floor):
+        return part
+    if not _flat(white, w, local):
+        return None
+    for n_parts in (4, 8, 16, 32):
+        if n_parts > room or local < n_parts * smallest:
+            break
+        part = _k_means(white, w, n_parts, smallest / local)
+        if _pays(x, w, part, single, local, smallest, floor):
+            return part
+    return None
+
+
+def _flat(white: Array, w: Array, local: float) -> bool:
+    """Whether whitened points have lighter tails than a Gaussian, as several modes together have.
+
+    Mardia's kurtosis: d (d + 2) for a Gaussian, with variance 8 d (d + 2) / n.
+    """
+    expected = white.shape[1] * (white.shape[1] + 2)
+    kurtosis = float(w @ np.sum(white**2, axis=1) ** 2)
+    return bool(kurtosis < expected - 3 * np.sqrt(8 * expected / local))
+
+
+def _pays(
+    x: Array, w: Array, part: Array, single: float, local: float, smallest: float, floor: Array
+) -> bool:
+    """Whether BIC prefers the parts to the whole, and none of them is too small."""
+    n_parts, n_params = int(part.max()) + 1, x.shape[1]
+    if n_parts < 2:
+        return False
+    share = np.bincount(part, weights=w, minlength=n_parts)
+    count = np.bincount(part, minlength=n_parts)
+    if np.min(share) * local < smallest or np.min(count) < smallest:
+        return False
+    value, _ = _em(x, w, _hard(part, n_parts), floor, n_steps=2)
+    n_extra = (n_parts - 1) * (1 + n_params + n_params * (n_params + 1) / 2)
+    return bool(local * (value - single) > 0.5 * n_extra * np.log(local))
+
+
+def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array) -> Array | None:
+    """The best two parts that EM finds from halves along the principal axes."""
+    values, vectors = np.linalg.eigh(whole.chol[0] @ whole.chol[0].T)
+    best, best_resp = -np.inf, None
+    for axis in np.argsort(values)[::-1][:_MAX_AXES]:
+        coordinate = (x - whole.mean[0]) @ vectors[:, axis]
+        start = _hard((coordinate > 0).astype(np.int64), 2)
+        value, resp = _em(x, w, start, floor, n_steps=3)
+        if value > best:
+            best, best_resp = value, resp
+    if best_resp is None:
+        return None
+    _, best_resp = _em(x, w, best_resp, floor, n_steps=25)
+    return np.asarray(np.argmax(best_resp, axis=1))
+
+
+def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 8) -> Array:
+    """Weighted k-means from k-means++ seeds; parts below the share ``least`` are dissolved.
+
+    Own code because scikit-learn's sums depend on the number of threads in the last bits.
+    """
+    rng = np.random.default_rng(n_parts)
+    centre = x[rng.choice(len(x), p=w)][None]
+    distance = np.sum((x - centre[0]) ** 2, axis=1)
+    for _ in range(n_parts - 1):
+        weight = w * distance
+        if not weight.sum() > 0:
+            break
+        centre = np.vstack([centre, x[rng.choice(len(x), p=weight / weight.sum())]])
+        distance = np.minimum(distance, np.sum((x - centre[-1]) ** 2, axis=1))
+    for _ in range(n_steps):
+        part = _nearest(x, centre)
+        share = np.bincount(part, weights=w, minlength=len(centre))
+        keep = share >= least if np.any(share >= least) else share == share.max()
+        moments = [np.bincount(part, weights=w * column, minlength=len(centre)) for column in x.T]
+        centre = (np.stack(moments, axis=1)[keep].T / share[keep]).T
+    _, part = np.unique(_nearest(x, centre), return_inverse=True)
+    return np.asarray(part)
+
+
+def _nearest(x: Array, centre: Array) -> Array:
+    distance = np.sum(centre**2, axis=1) - 2 * np.einsum("ni,ki->nk", x, centre)
+    return np.asarray(np.argmin(distance, axis=1))
+
+
+def _em(x: Array, w: Array, log_resp: Array, floor: Array, n_steps: int) -> tuple[float, Array]:
+    """Run EM from responsibilities; -inf when a cluster dies."""
+    log_resp = log_resp.copy()
+    return float(_compiled.expectation_maximisation(x, w, log_resp, floor, n_steps)), log_resp
+
+
+def _polish(x: Array, w: Array, label: Array, floor: Array, n_steps: int = 10) -> Array:
+    """Let the leaves of the splitting compete for their points; clusters that die are dropped."""
+    value, log_resp = _em(x, w, _hard(label, int(label.max()) + 1), floor, n_steps)
+    if not np.isfinite(value):
+        return label
+    new = np.argmax(log_resp, axis=1)
+    counts = np.bincount(new, minlength=log_resp.shape[1])
+    too_small = (counts > 0) & (counts < x.shape[1] + 2)
+    if np.any(too_small):
+        log_resp[:, too_small] = -np.inf
+        new = np.argmax(log_resp, axis=1)
+    return np.asarray(new)
+
+
+def _maximise(x: Array, w: Array, log_resp: Array, floor: Array) -> Clusters:
+    n_clusters, n_params = log_resp.shape[1], x.shape[1]
+    share = np.empty(n_clusters)
+    mean = np.empty((n_clusters, n_params))
+    cov = np.empty((n_clusters, n_params, n_params))
+    _compiled.maximisation(x, w, log_resp, share, mean, cov)
+    return Clusters.of(share, mean, cov, floor)
+
+
+def _hard(label: Array, n_clusters: int) -> Array:
+    log_resp = np.full((len(label), n_clusters), -1e300)
+    log_resp[np.arange(len(label)), label] = 0.0
+    return log_resp
+
+
+def _floor(x: Array, w: Array) -> Array:
+    centre = w @ x
+    variance = w @ (x - centre) ** 2
+    tiny = np.finfo(float).eps * (1 + np.abs(centre)) ** 2
+    return np.asarray(_FLOOR * variance + tiny**1.5 + np.finfo(float).tiny)

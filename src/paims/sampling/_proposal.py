@@ -1,0 +1,289 @@
+"""The global proposal: a mixture of kernels around markers (paper, eq. approx_comp).
+
+Kernel of marker theta_j, which belongs to cluster r with mean mu_r and covariance Sigma_r::
+
+    q(x | theta_j) = N(x | a theta_j + (1 - a) mu_r, c^2 Sigma_r)
+
+With a = 1 it is the paper's random walk from the marker. With a = sqrt(1 - c^2) the mixture keeps
+the covariance of each cluster whatever the spread c: from a kernel density estimate (small c) to
+a Gaussian mixture (c = 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from paims._arrays import Array
+from paims._parallel import for_chunks
+from paims.sampling import _compiled
+from paims.sampling._clusters import Clusters
+from paims.sampling._numeric import log_sum_exp_rows
+
+_CHUNK = 128
+_NONE = np.empty(0)
+SPREADS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Markers:
+    """Weighted points in order of their clusters.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (n, n_params)
+    weight : ndarray, shape (n,)
+        Sums to 1.
+    log_p : ndarray, shape (n,)
+        Log density of the level there.
+    offset : ndarray of int, shape (n_clusters + 1,)
+        The markers of cluster r are ``offset[r]:offset[r + 1]``.
+    clusters : Clusters
+    """
+
+    theta: Array
+    weight: Array
+    log_p: Array
+    offset: Array
+    clusters: Clusters
+
+    @staticmethod
+    def of(theta: Array, weight: Array, log_p: Array, clusters: Clusters, label: Array) -> Markers:
+        """Sort by cluster, and inside a cluster along its first axis.
+
+        The order matters only to the quasi-random choice of markers, which stratifies along it.
+        """
+        first = np.einsum("ni,ni->n", clusters.inv_chol[label][:, 0], theta - clusters.mean[label])
+        order = np.lexsort((first, label))
+        offset = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=len(clusters)))])
+        return Markers(
+            np.ascontiguousarray(theta[order]),
+            weight[order] / weight.sum(),
+            log_p[order],
+            offset.astype(np.int64),
+            clusters,
+        )
+
+    @cached_property
+    def label(self) -> Array:
+        """The cluster of each marker."""
+        return np.repeat(np.arange(len(self.clusters)), np.diff(self.offset))
+
+    @cached_property
+    def white(self) -> Array:
+        """Markers in the coordinates of their clusters, L_r^-1 (theta_j - mu_r); (n_params, n)."""
+        centred = self.theta - self.clusters.mean[self.label]
+        return np.ascontiguousarray(
+            np.einsum("nab,nb->an", self.clusters.inv_chol[self.label], centred)
+        )
+
+
+@dataclass(frozen=True)
+class MarkerMixture:
+    """The mixture of kernels around markers, with one spread.
+
+    Attributes
+    ----------
+    markers : Markers
+    spread : float
+        c of the kernels.
+    pull : float
+        a of the kernels.
+    n_jobs : int, optional
+    """
+
+    markers: Markers
+    spread: float
+    pull: float
+    n_jobs: int | None = None
+
+    @staticmethod
+    def shrinking(markers: Markers, spread: float, n_jobs: int | None = None) -> MarkerMixture:
+        """Kernels that keep the covariance of each cluster: a = sqrt(1 - c^2)."""
+        return MarkerMixture(markers, spread, float(np.sqrt(1 - spread**2)), n_jobs)
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw candidates ``(n, n_params)`` and the index of the marker that each came from.
+
+        The draws are a scrambled Sobol' sequence in random order: each is exactly distributed as
+        the mixture, together they cover it more evenly than independent draws would.
+        """
+        n_params = self.markers.theta.shape[1]
+        u = sobol(n, n_params + 1, rng)
+        edges = np.cumsum(self.markers.weight)
+        j = np.minimum(np.searchsorted(edges, u[:, 0] * edges[-1], side="right"), len(edges) - 1)
+        r = self.markers.label[j]
+        clusters = self.markers.clusters
+        centre = clusters.mean[r] + self.pull * (self.markers.theta[j] - clusters.mean[r])
+        step = np.einsum("nab,nb->na", clusters.chol[r], ndtri(u[:, 1:]))
+        return centre + self.spread * step, j
+
+    def log_density(self, x: Array) -> Array:
+        """Log density of the mixture, without the local acceptance."""
+        if self.pull == 0.0:
+            return log_sum_exp_rows(self._log_clusters(x))
+        out = np.empty(len(x))
+        self._sums(x, np.zeros(len(x)), out, _NONE)
+        return out
+
+    def log_densities(self, x: Array, log_p: Array) -> tuple[Array, Array]:
+        """Log density of the mixture, and log p_hat, which has the local acceptance inside.
+
+        p_hat(x) = sum_j w_j q(x | theta_j) min(1, p(x) / p(theta_j)), eq. approx_comp.
+        """
+        if self.pull == 0.0:
+            return self.log_density(x), self.log_p_hat(x, log_p)
+        plain, local = np.empty(len(x)), np.empty(len(x))
+        self._sums(x, log_p, plain, local)
+        return plain, local
+
+    def log_p_hat(self, x: Array, log_p: Array) -> Array:
+        """Log p_hat alone."""
+        if self.pull == 0.0:
+            joint = self._log_clusters(x) + self._log_local_acceptance(log_p)
+            return log_sum_exp_rows(joint)
+        local = np.empty(len(x))
+        self._sums(x, log_p, _NONE, local)
+        return local
+
+    def find_markers(self, x: Array) -> Array:
+        """Index of the marker that each point is, -1 for those that are none."""
+        theta = self.markers.theta
+        order = np.argsort(theta[:, 0], kind="stable")
+        first = theta[order, 0]
+        place = np.searchsorted(first, x[:, 0])
+        found = np.full(len(x), -1)
+        for tie in range(int(np.unique(first, return_counts=True)[1].max())):
+            candidate = order[np.minimum(place + tie, len(order) - 1)]
+            found = np.where(np.all(theta[candidate] == x, axis=1), candidate, found)
+        return found
+
+    def without(self, marker: Array, log_density: Array) -> Array:
+        """Log density at markers, given that of the whole mixture there, without their kernels."""
+        weight = self.markers.weight[marker]
+        white = self.markers.white[:, marker]
+        r = self.markers.label[marker]
+        log_det = np.sum(
+            np.log(np.diagonal(self.markers.clusters.inv_chol, axis1=1, axis2=2)), axis=1
+        )
+        n_params = len(white)
+        log_own = (
+            np.log(weight)
+            + log_det[r]
+            - n_params * (np.log(self.spread) + 0.5 * np.log(2 * np.pi))
+            - 0.5 * ((1 - self.pull) / self.spread) ** 2 * np.sum(white**2, axis=0)
+        )
+        share = np.minimum(np.exp(log_own - log_density), 1 - 1e-9)
+        return np.asarray(log_density + np.log1p(-share) - np.log1p(-weight))
+
+    def _log_clusters(self, x: Array) -> Array:
+        """Log of share times density of each cluster: at c = 1 its markers all have its kernel."""
+        clusters, offset = self.markers.clusters, self.markers.offset
+        share = np.add.reduceat(self.markers.weight, offset[:-1])
+        log_density = np.empty((len(x), len(clusters)))
+        for r in range(len(clusters)):
+            white = (x - clusters.mean[r]) @ clusters.inv_chol[r].T
+            log_det = np.sum(np.log(np.diag(clusters.inv_chol[r])))
+            log_density[:, r] = np.log(share[r]) + log_det - 0.5 * np.sum(white**2, axis=1)
+        return np.asarray(log_density - 0.5 * x.shape[1] * np.log(2 * np.pi))
+
+    def _log_local_acceptance(self, log_p: Array) -> Array:
+        """Log of the mean of min(1, p / p_j) over the markers of each cluster, at c = 1."""
+        out = np.empty((len(log_p), len(self.markers.clusters)))
+        for r in range(len(self.markers.clusters)):
+            members = slice(self.markers.offset[r], self.markers.offset[r + 1])
+            order = np.argsort(self.markers.log_p[members])
+            level = self.markers.log_p[members][order]
+            weight = self.markers.weight[members][order]
+            weight = weight / weight.sum()
+            below = np.concatenate([[0.0], np.cumsum(weight)])
+            log_above = np.logaddexp.accumulate((np.log(weight) - level)[::-1])[::-1]
+            log_above = np.append(log_above, -np.inf)
+            k = np.searchsorted(level, log_p, side="right")
+            with np.errstate(divide="ignore", invalid="ignore"):
+                beyond = np.where(np.isneginf(log_above[k]), -np.inf, log_p + log_above[k])
+                out[:, r] = np.logaddexp(np.log(below[k]), beyond)
+        return out
+
+    @cached_property
+    def _tables(self) -> tuple[Array, Array]:
+        markers, clusters = self.markers, self.markers.clusters
+        n_params = markers.theta.shape[1]
+        log_norm = (
+            np.sum(np.log(np.diagonal(clusters.inv_chol, axis1=1, axis2=2)), axis=1)
+            - n_params * np.log(self.spread)
+            - 0.5 * n_params * np.log(2 * np.pi)
+        )
+        precision = 1.0 / self.spread**2
+        base = (
+            np.log(markers.weight)
+            + log_norm[markers.label]
+            - 0.5 * precision * self.pull**2 * np.sum(markers.white**2, axis=0)
+        )
+        return np.ascontiguousarray(self.pull * precision * markers.white), base
+
+    def _sums(self, x: Array, log_p: Array, plain: Array, local: Array) -> None:
+        markers, clusters = self.markers, self.markers.clusters
+        pull, base = self._tables
+        x = np.ascontiguousarray(x)
+
+        def work(start: int, stop: int) -> None:
+            _compiled.mixture_sums(
+                x,
+                log_p,
+                clusters.mean,
+                clusters.inv_chol,
+                pull,
+                base,
+                markers.offset,
+                markers.log_p,
+                0.5 / self.spread**2,
+                plain,
+                local,
+                start,
+                stop,
+            )
+
+        for_chunks(work, len(x), _CHUNK, self.n_jobs)
+
+
+def choose_spread(
+    markers: Markers, x: Array, weight: Array, log_p: Array, n_jobs: int | None = None
+) -> MarkerMixture:
+    """Choose the spread whose mixture is the best importance density, without any evaluation.
+
+    The importance efficiency of q for p is 1 / E_p[p / q]; the expectation is taken over weighted
+    points of p that are independent of the markers.
+
+    Parameters
+    ----------
+    markers : Markers
+    x : ndarray, shape (n, n_params)
+        Points of p, of the other island.
+    weight : ndarray, shape (n,)
+    log_p : ndarray, shape (n,)
+        Log density there.
+    n_jobs : int, optional
+    """
+    shift = float(np.max(log_p))
+    best, best_cost = None, np.inf
+    for spread in SPREADS:
+        mixture = MarkerMixture.shrinking(markers, spread, n_jobs)
+        log_ratio = log_p - shift - mixture.log_density(x)
+        cost = float(np.log(weight @ np.exp(np.minimum(log_ratio, 700.0))))
+        if cost < best_cost or best is None:
+            best, best_cost = mixture, cost
+    assert best is not None
+    return best
+
+
+def sobol(n: int, n_dims: int, rng: np.random.Generator) -> Array:
+    """Return ``n`` points of a scrambled Sobol' sequence in random order, inside the open cube."""
+    engine = qmc.Sobol(n_dims, scramble=True, bits=52, rng=rng)
+    points = engine.random_base2(max(0, int(np.ceil(np.log2(max(n, 1))))))[:n]
+    points = points[rng.permutation(n)]
+    return np.asarray(np.clip(points, 2.0**-53, 1 - 2.0**-53))

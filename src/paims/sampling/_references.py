@@ -1,0 +1,228 @@
+"""Reference distributions: where the annealing starts (the paper's meta-prior, eq. meta_prior).
+
+A reference is anything with ``sample(n, rng)`` and ``log_density(x)``, the latter normalised: the
+evidence is measured against it. One that also has ``quantile(u)``, a map from the unit cube of
+``n_params`` dimensions, gets its first points from a scrambled Sobol' sequence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import ndtri
+
+from paims._arrays import Array
+
+
+@runtime_checkable
+class Reference(Protocol):
+    """What a reference distribution has to offer."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``n`` independent draws, shape ``(n, n_params)``."""
+
+    def log_density(self, x: Array) -> Array:
+        """Return the normalised log density at ``x`` (m, n_params), -inf outside the support."""
+
+
+class _Transformed:
+    """A reference that is a transformation of the unit cube; subclasses say which."""
+
+    n_params: int
+
+    def quantile(self, u: Array) -> Array:
+        """Map points ``u`` of the unit cube, shape ``(m, n_params)``, to the reference's space."""
+        raise NotImplementedError
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``n`` independent draws, shape ``(n, n_params)``."""
+        return self.quantile(rng.random((n, self.n_params)))
+
+
+class Uniform(_Transformed):
+    """Uniform on a box.
+
+    Parameters
+    ----------
+    lower, upper : array_like, shape (n_params,)
+        The box. Scalars are taken as one-dimensional.
+    """
+
+    def __init__(self, lower: Any, upper: Any) -> None:
+        self.lower, self.upper = _box(lower, upper)
+        self.n_params = self.lower.size
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.lower.tolist()}, {self.upper.tolist()})"
+
+    def quantile(self, u: Array) -> Array:
+        """Map the unit cube to the box."""
+        return np.asarray(self.lower + u * (self.upper - self.lower))
+
+    def log_density(self, x: Array) -> Array:
+        """Return minus the log of the box's volume inside, -inf outside."""
+        inside = np.all((x >= self.lower) & (x <= self.upper), axis=1)
+        return np.where(inside, -np.sum(np.log(self.upper - self.lower)), -np.inf)
+
+
+class SoftUniform(_Transformed):
+    """Uniform on a box plus ``width`` times a standard logistic variable, in each coordinate.
+
+    Flat inside, with exponential tails outside, so that a posterior that reaches past the box is
+    still covered. With F the logistic CDF, a, b the box and s the width, the density of a
+    coordinate is::
+
+        (F((x - a) / s) - F((x - b) / s)) / (b - a)
+
+    Parameters
+    ----------
+    lower, upper : array_like, shape (n_params,)
+        The box.
+    width : array_like
+        Scale of the logistic variable, one for all or one per coordinate.
+    """
+
+    def __init__(self, lower: Any, upper: Any, width: Any = 1.0) -> None:
+        self.lower, self.upper = _box(lower, upper)
+        self.width = _alike(
+            np.atleast_1d(np.asarray(width, dtype=float)), self.lower, "width", "lower"
+        )
+        if len(self.width) != len(self.lower):
+            raise ValueError(
+                f"width must be a scalar or have {len(self.lower)} entries as lower has; got "
+                f"{width!r}."
+            )
+        if not np.all(np.isfinite(self.width)) or np.any(self.width <= 0):
+            raise ValueError(f"width must be positive and finite; got {width!r}.")
+        self.n_params = self.lower.size
+
+    def __repr__(self) -> str:
+        return f"SoftUniform({self.lower.tolist()}, {self.upper.tolist()}, {self.width.tolist()})"
+
+    def quantile(self, u: Array) -> Array:
+        """Invert the CDF, which is closed-form.
+
+        CDF(x) = s/(b-a) [log(1 + e^((x-a)/s)) - log(1 + e^((x-b)/s))]; with r = (b-a)/s,
+        its inverse is a + s [log(1 - e^(-ur)) - log(1 - e^(-(1-u)r)) + ur].
+        """
+        u = np.clip(u, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+        ratio = (self.upper - self.lower) / self.width
+        log_head = np.log(-np.expm1(-u * ratio))
+        log_tail = np.log(-np.expm1(-(1 - u) * ratio))
+        return np.asarray(self.lower + self.width * (log_head - log_tail + u * ratio))
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density, accurate far into both tails.
+
+        F(t) - F(t - r) = (1 - e^-r) F(t) F(r - t), with t = (x-a)/s.
+        """
+        t = (x - self.lower) / self.width
+        ratio = (self.upper - self.lower) / self.width
+        each = (
+            np.log(-np.expm1(-ratio))
+            - np.logaddexp(0.0, -t)
+            - np.logaddexp(0.0, t - ratio)
+            - np.log(self.upper - self.lower)
+        )
+        return np.asarray(np.sum(each, axis=1))
+
+
+class Normal(_Transformed):
+    """Multivariate normal.
+
+    Parameters
+    ----------
+    mean : array_like, shape (n_params,)
+        The mean.
+    cov : array_like, shape (n_params, n_params) or (n_params,) or scalar
+        The covariance matrix, or the variances of independent coordinates.
+    """
+
+    def __init__(self, mean: Any, cov: Any = 1.0) -> None:
+        self.mean = np.atleast_1d(np.asarray(mean, dtype=float))
+        self.n_params = self.mean.size
+        matrix = np.asarray(cov, dtype=float)
+        if matrix.ndim < 2:
+            matrix = np.diag(np.broadcast_to(matrix, self.mean.shape))
+        if matrix.shape != (self.n_params, self.n_params):
+            raise ValueError(
+                f"cov must be a scalar, ({self.n_params},) or ({self.n_params}, {self.n_params}); "
+                f"got shape {np.shape(cov)}."
+            )
+        if not (np.all(np.isfinite(self.mean)) and np.allclose(matrix, matrix.T)):
+            raise ValueError("mean must be finite and cov symmetric.")
+        try:
+            self._chol = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            raise ValueError("cov must be positive definite; its Cholesky factor fails.") from None
+        self.cov = matrix
+
+    def __repr__(self) -> str:
+        return f"Normal({self.mean.tolist()}, {self.cov.tolist()})"
+
+    def quantile(self, u: Array) -> Array:
+        """Map the unit cube through the inverse normal CDF and the Cholesky factor."""
+        u = np.clip(u, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+        return np.asarray(self.mean + ndtri(u) @ self._chol.T)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density."""
+        white = np.linalg.solve(self._chol, (x - self.mean).T)
+        log_norm = 0.5 * self.n_params * np.log(2 * np.pi) + np.sum(np.log(np.diag(self._chol)))
+        return np.asarray(-0.5 * np.sum(white**2, axis=0) - log_norm)
+
+
+class Product(_Transformed):
+    """Independent coordinates, each with a frozen SciPy distribution.
+
+    Parameters
+    ----------
+    *distributions : frozen scipy.stats distributions
+        One per coordinate, for instance ``Product(stats.lognorm(0.5), stats.norm(0, 2))``.
+    """
+
+    def __init__(self, *distributions: Any) -> None:
+        if not distributions:
+            raise ValueError("Product needs at least one distribution.")
+        for distribution in distributions:
+            if not (hasattr(distribution, "ppf") and hasattr(distribution, "logpdf")):
+                raise TypeError(
+                    f"Product takes frozen continuous SciPy distributions; got {distribution!r}."
+                )
+        self.distributions = distributions
+        self.n_params = len(distributions)
+
+    def __repr__(self) -> str:
+        return f"Product({', '.join(repr(d) for d in self.distributions)})"
+
+    def quantile(self, u: Array) -> Array:
+        """Map each coordinate through its distribution's quantile function."""
+        columns = [d.ppf(u[:, i]) for i, d in enumerate(self.distributions)]
+        return np.column_stack(columns)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the sum of the coordinates' log densities."""
+        return np.asarray(sum(d.logpdf(x[:, i]) for i, d in enumerate(self.distributions)))
+
+
+def _box(lower: Any, upper: Any) -> tuple[Array, Array]:
+    low = np.atleast_1d(np.asarray(lower, dtype=float))
+    high = np.atleast_1d(np.asarray(upper, dtype=float))
+    low, high = _alike(low, high, "lower", "upper"), _alike(high, low, "upper", "lower")
+    if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
+        raise ValueError(
+            "lower must be below upper in every coordinate, both finite; "
+            f"got lower={low.tolist()}, upper={high.tolist()}."
+        )
+    return low, high
+
+
+def _alike(value: Array, other: Array, name: str, other_name: str) -> Array:
+    """A vector as long as another, or a scalar made so."""
+    if value.ndim != 1 or (len(value) not in {1, len(other)} and len(other) != 1):
+        raise ValueError(
+            f"{name} and {other_name} must be vectors of the same length or scalars; got shapes "
+            f"{value.shape} and {other.shape}."
+        )
+    return np.broadcast_to(value, (max(len(value), len(other)),)).copy()

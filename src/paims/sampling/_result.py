@@ -1,0 +1,241 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from paims._arrays import Array
+from paims.sampling._calls import LogDensity
+from paims.sampling._level import LevelInfo
+from paims.sampling._modes import Mode, find_modes
+from paims.sampling._modes import climb as climb_to_tops
+from paims.sampling._resampling import systematic
+
+
+class SamplingWarning(UserWarning):
+    """Something about a run that its user should know before using the result."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a run ended: ``name`` is "converged", "stopped" (by a limit) or "interrupted"."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, repr=False)
+class SampleResult:
+    """Weighted draws of a density, with its evidence and how they were made.
+
+    Attributes
+    ----------
+    draws : ndarray, shape (n_draws, n_params)
+    log_density : ndarray, shape (n_draws,)
+        Of the density that was sampled; with a likelihood and a prior, of their product.
+    weights : ndarray, shape (n_draws,)
+        Sum to 1.
+    names : tuple of str
+    levels : structured ndarray
+        One row for each annealing level; fields as in ``LevelInfo``. ``pandas.DataFrame(levels)``
+        makes a table of it.
+    log_evidence : float
+        Log of the integral of the density (with a likelihood and a prior: the log evidence).
+    log_evidence_error : float
+        Its estimated standard error.
+    island_log_evidence : tuple of float
+        Estimates of the islands on their own path; they should agree.
+    n_evaluations : int
+    n_nan : int
+        How often the density was NaN, which counts as zero.
+    pareto_k : float
+        Shape of the tail of the recycled importance weights; below 0.7 they can be relied on.
+    status : Status
+    goal : str
+    source : str
+        "recycled" (all candidates, importance weighted) or "last level".
+    warnings : tuple of str
+        What the run noticed.
+    posterior : SampleResult or None
+        For goal="optimum": the draws of the density itself, at temperature 1.
+    n_rejected : int
+        How often the density raised an exception that counts as zero (``on_error="reject"``).
+    random_state : int or None
+        Gives the same run again.
+    """
+
+    draws: Array
+    log_density: Array
+    weights: Array
+    names: tuple[str, ...]
+    levels: Array
+    log_evidence: float
+    log_evidence_error: float
+    island_log_evidence: tuple[float, ...]
+    n_evaluations: int
+    n_nan: int
+    pareto_k: float
+    status: Status
+    goal: str
+    source: str
+    warnings: tuple[str, ...] = ()
+    posterior: SampleResult | None = None
+    n_rejected: int = 0
+    random_state: int | None = None
+    density_fn: LogDensity | None = field(default=None, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the density behind: the user's function need not survive a change of process."""
+        return {**self.__dict__, "density_fn": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SampleResult: {len(self.draws)} draws of {', '.join(self.names)}; "
+            f"effective size {self.effective_size:.0f}; log evidence {self.log_evidence:.4f} "
+            f"+- {self.log_evidence_error:.4f}; {self.status}>"
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @property
+    def effective_size(self) -> float:
+        """Effective number of draws, 1 / sum of squared weights."""
+        return float(1.0 / np.sum(self.weights**2))
+
+    @property
+    def mean(self) -> Array:
+        """Weighted mean of the draws, (n_params,)."""
+        return np.asarray(self.weights @ self.draws)
+
+    @property
+    def sd(self) -> Array:
+        """Weighted standard deviation of the draws, (n_params,)."""
+        return np.asarray(np.sqrt(self.weights @ (self.draws - self.mean) ** 2))
+
+    @property
+    def best(self) -> tuple[Array, float]:
+        """The draw with the highest log density, and that density."""
+        index = int(np.argmax(self.log_density))
+        return self.draws[index].copy(), float(self.log_density[index])
+
+    def quantile(self, q: float | Sequence[float]) -> Array:
+        """Weighted quantiles of each parameter, shape ``np.shape(q) + (n_params,)``.
+
+        A quantile is the smallest draw at which the sum of weights reaches q, so that draws of
+        next to no weight do not move it.
+        """
+        levels = np.asarray(q, dtype=float)
+        if not np.all((levels >= 0) & (levels <= 1)):
+            raise ValueError(f"q must lie between 0 and 1; got {q!r}.")
+        return np.asarray(
+            np.quantile(self.draws, levels, axis=0, weights=self.weights, method="inverted_cdf")
+        )
+
+    def resample(self, n: int, random_state: Any = None) -> Array:
+        """Return ``n`` equally weighted draws, ``(n, n_params)``, in random order."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1; got {n!r}.")
+        rng = np.random.default_rng(random_state)
+        return np.asarray(self.draws[rng.permutation(systematic(self.weights, n, rng))])
+
+    def modes(
+        self, min_mass: float = 0.005, prominence: float | None = None, climb: bool = False
+    ) -> list[Mode]:
+        """Return the modes of the density, by falling mass.
+
+        Masses are those of the density itself, for goal="optimum" too.
+
+        Parameters
+        ----------
+        min_mass : float
+            Modes with less of the mass are left out.
+        prominence : float, optional
+            How much log density a peak has to stand out by.
+        climb : bool
+            Go on from the best draw of each mode to its top, which evaluates the density; those
+            that reach the same top are one mode. A small ``prominence`` finds shallow ones.
+        """
+        if self.posterior is not None:
+            return self.posterior.modes(min_mass, prominence, climb)
+        if climb and self.density_fn is None:
+            raise ValueError(
+                "climb=True needs the density, which this result does not have: it was loaded "
+                "from a file or sent from another process. Use climb=False."
+            )
+        modes, _ = find_modes(self.draws, self.log_density, self.weights, min_mass, prominence)
+        if climb:
+            assert self.density_fn is not None
+            modes = climb_to_tops(modes, self.density_fn)
+        return modes
+
+    def summary(self) -> str:
+        """Return a table of the parameters and a line on how the run went."""
+        width = max(9, *(len(name) for name in self.names))
+        low, middle, high = self.quantile([0.05, 0.5, 0.95])
+        header = f"{'':{width}} {'mean':>10} {'sd':>10} {'5 %':>10} {'median':>10} {'95 %':>10}"
+        rows = [
+            f"{name:{width}} {m:10.4g} {s:10.4g} {a:10.4g} {b:10.4g} {c:10.4g}"
+            for name, m, s, a, b, c in zip(
+                self.names, self.mean, self.sd, low, middle, high, strict=True
+            )
+        ]
+        tail = [
+            f"log evidence {self.log_evidence:.4f} +- {self.log_evidence_error:.4f}; "
+            f"effective size {self.effective_size:.0f} of {len(self.draws)} draws "
+            f"({self.source}); {self.n_evaluations} evaluations in {len(self.levels)} levels",
+            str(self.status),
+            *(f"warning: {text}" for text in self.warnings),
+        ]
+        return "\n".join([header, *rows, *tail])
+
+    def to_inference_data(self, n_draws: int | None = None, random_state: Any = 0) -> Any:
+        """Return equally weighted draws as ArviZ's InferenceData (needs the ``arviz`` extra).
+
+        Parameters
+        ----------
+        n_draws : int, optional
+            Number of draws; by default the effective size.
+        random_state : int, Generator or None
+        """
+        try:
+            import arviz  # noqa: PLC0415 - an extra, and slow to import
+        except ImportError:
+            raise ImportError(
+                "to_inference_data needs ArviZ: install it with pip install 'paims[arviz]'."
+            ) from None
+        rng = np.random.default_rng(random_state)
+        size = max(1, int(self.effective_size)) if n_draws is None else n_draws
+        index = rng.permutation(systematic(self.weights, size, rng))
+        return arviz.from_dict(
+            posterior={name: self.draws[index, i][None] for i, name in enumerate(self.names)},
+            sample_stats={"lp": self.log_density[index][None]},
+            attrs={
+                "inference_library": "paims",
+                "log_evidence": self.log_evidence,
+                "log_evidence_error": self.log_evidence_error,
+                "status": str(self.status),
+            },
+        )
+
+
+def level_table(infos: Sequence[LevelInfo]) -> Array:
+    """Turn the levels' infos into a structured array."""
+    fields = [
+        "level", "beta", "temperature", "effective_size", "local_acceptance",
+        "global_acceptance", "second_acceptance", "spread", "n_clusters", "n_sweeps",
+        "correlation", "sd_log_density", "best_log_density", "unique_share", "n_evaluations",
+    ]  # fmt: skip
+    kinds = {"level": int, "n_clusters": int, "n_sweeps": int, "n_evaluations": int}
+    dtype = np.dtype([(name, kinds.get(name, float)) for name in fields])
+    return np.array([tuple(getattr(info, name) for name in fields) for info in infos], dtype=dtype)
