@@ -30,8 +30,10 @@ from tests.emulator.designs import NUGGETS, hurting_designs, verdict
 
 import paims
 from paims import _sealed, simulators
-from paims.emulator import EmulatorFileError, storage
-from paims.sampling import CheckpointError, checkpoint
+from paims.emulator import EmulatorFileError
+from paims.emulator import _storage as storage
+from paims.sampling import CheckpointError
+from paims.sampling import _checkpoint as checkpoint
 
 
 def designs(n: int) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import paims
-from paims.emulator import LongFitWarning, duration
+from paims.emulator import LongFitWarning
+from paims.emulator import _duration as duration
 from paims.gp import Posterior
 
 Runs = tuple[np.ndarray, np.ndarray]

@@ -16,7 +16,8 @@ from scipy import stats
 
 import paims
 from paims import _sealed, gp
-from paims.emulator import EmulatorFileError, storage
+from paims.emulator import EmulatorFileError
+from paims.emulator import _storage as storage
 from paims.emulator._encoding import decode, encode
 from paims.sampling import default_scheme
 

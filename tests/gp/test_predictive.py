@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.gp.oracle import DIGITS, Oracle
 
-from paims.gp import Posterior, PowerExponential, predictive
+from paims.gp import Posterior, PowerExponential
+from paims.gp import _predictive as predictive
 
 KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 MEANS = ["zero", "constant", "linear", "quadratic"]

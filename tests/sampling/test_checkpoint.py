@@ -19,10 +19,10 @@ from paims.sampling import (
     CheckpointError,
     DensityError,
     SampleResult,
-    checkpoint,
     default_scheme,
     paper_scheme,
 )
+from paims.sampling import _checkpoint as checkpoint
 
 TARGET = targets.two_gaussians(3)
 BOX = reference_of(TARGET)
@@ -63,7 +63,7 @@ def sample(density: Any, path: Path | None = None, **options: Any) -> SampleResu
 def on_clock(now: list[float]) -> Iterator[None]:
     """A clock that tells the time in ``now``."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("target", "checkpoint", "calls", "inside"):
+        for module in ("_target", "_checkpoint", "_calls", "_inside"):
             patch.setattr(f"paims.sampling.{module}.monotonic", lambda: now[0])
         yield
 

@@ -15,7 +15,8 @@ import pytest
 from tests.sampling.kit import TOY, Floats, mean_z, wide_target
 
 import paims
-from paims.sampling import Scheme, default_scheme, level
+from paims.sampling import Scheme, default_scheme
+from paims.sampling import _level as level
 from paims.sampling._level import State, next_level
 from paims.sampling._target import Target
 

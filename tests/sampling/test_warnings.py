@@ -12,7 +12,8 @@ from tests import targets
 from tests.sampling.kit import TOY, Floats, reference_of
 
 import paims
-from paims.sampling import SampleResult, Status, assemble, default_scheme
+from paims.sampling import SampleResult, Status, default_scheme
+from paims.sampling import _assemble as assemble
 from paims.sampling._level import State, next_level
 from paims.sampling._pool import Batch, Recycler
 from paims.sampling._target import Target
