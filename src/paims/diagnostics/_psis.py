@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from paims._arrays import FloatArray
-from paims.sampling._pareto import pareto_k
+from paims.sampling._recycling import pareto_k
 
 
 def smoothed_log_weights(

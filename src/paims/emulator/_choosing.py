@@ -16,7 +16,7 @@ from paims.gp import Kernel
 from paims.gp._kernels import as_kernel
 from paims.inference import sample_posterior
 from paims.sampling import Scheme
-from paims.sampling._arguments import default_n_samples, least_n_samples
+from paims.sampling._sample import default_n_samples, least_n_samples
 
 #: What "auto" stands for: infinitely, three times and twice differentiable.
 AUTO = ("squared_exponential", "matern72", "matern52")

@@ -14,7 +14,7 @@ from paims._parallel import n_threads
 from paims.gp import Posterior
 from paims.inference import density, reference
 from paims.sampling import Scheme
-from paims.sampling._arguments import default_n_samples
+from paims.sampling._sample import default_n_samples
 
 # Evaluations of a run for each point of the population and each parameter (2.2 for Branin, 4.7
 # for Friedman; 4 is the median of `python -m benchmarks.scaling`, where one run makes 12), and

@@ -89,6 +89,8 @@ def decode(value: Any) -> Any:
     if value.get("class") not in _CLASSES:
         raise ValueError(f"it names an unknown class {value.get('class')!r}")
     arguments = {key: decode(item) for key, item in value["arguments"].items()}
+    if value["class"] == Scheme.__name__:
+        return Scheme.from_stored(arguments)
     return _CLASSES[value["class"]](**arguments)
 
 

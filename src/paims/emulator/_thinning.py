@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from paims._arrays import FloatArray, IndexArray
-from paims.sampling._resampling import systematic
+from paims.sampling._path import systematic
 
 
 def merge_equal(draws: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,13 +10,14 @@ Schema 1::
     /journal/...  values of the batches that were evaluated since
 
 A level draws from its own random stream, named by the seed and the level's number: these are the
-state of the generator.
+state of the generator. Many small arrays of one kind are stored end to end with their lengths:
+HDF5 is slow with many small ones.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -25,45 +26,32 @@ import numpy as np
 
 from paims import _version
 from paims._arrays import Array
-from paims._sealed import SealError, get_json, open_sealed, put_json, remove_remains, write_sealed
-from paims.sampling._archive import (
-    get_journal,
-    get_points,
-    get_state,
-    infos_as_json,
-    infos_of_json,
-    put_journal,
-    put_points,
-    put_state,
+from paims._sealed import (
+    SealError,
+    get_json,
+    open_sealed,
+    put_array,
+    put_json,
+    remove_remains,
+    write_sealed,
 )
-from paims.sampling._journal import Entry, Journal
-from paims.sampling._level import LevelInfo, State
+from paims.sampling._clusters import Clusters
+from paims.sampling._level import LevelInfo, Progress, State
+from paims.sampling._proposal import MarkerMixture, Markers
+from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
-from paims.sampling._target import Target
+from paims.sampling._scheme import upgraded_settings
+from paims.sampling._target import Counts, Entry, Journal, Points, Target
 
 FORMAT = "paims-checkpoint"
 SCHEMA = 1
+_POINTS = ("theta", "log_pi", "log_m")
+_MARKERS = ("theta", "weight", "log_p", "offset")
+_CLUSTERS = ("share", "mean", "chol", "inv_chol")
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be written, read, or gone on from."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Where a run was after its last whole level, and what it has evaluated since.
-
-    Replaced as a whole, so that an interruption at any moment leaves one that fits together.
-    """
-
-    state: State | None = None
-    at_one: State | None = None
-    infos: tuple[LevelInfo, ...] = ()
-    n_evaluations: int = 0
-    n_nan: int = 0
-    n_rejected: int = 0
-    why_rejected: str = ""
-    journal: Journal = field(default_factory=Journal)
 
 
 class Checkpoint:
@@ -76,16 +64,23 @@ class Checkpoint:
         Seconds between two writes inside a level.
     settings : dict
         What fixes the draws, as JSON.
-    snapshot : Snapshot
+    progress : Progress
         Where to go on from.
+    journal : Journal
+        What was evaluated since.
     """
 
     def __init__(
-        self, path: Path, every: float, settings: dict[str, Any], snapshot: Snapshot
+        self,
+        path: Path,
+        every: float,
+        settings: dict[str, Any],
+        progress: Progress,
+        journal: Journal,
     ) -> None:
         self.path = path
         self.settings = settings
-        self.snapshot = snapshot
+        self.progress, self._journal = progress, journal
         self._every = every
         self._written = monotonic()
         self._changed = False
@@ -93,17 +88,14 @@ class Checkpoint:
         self._unchecked: Target | None = None
 
     def start(self, target: Target) -> None:
-        """Put the counts of the run so far into the target, and record from here on.
+        """Compare the target with what is stored of it.
 
         The file is written at once if there is none: what hinders that is found out before
         anything has been evaluated.
         """
-        for name in ("n_evaluations", "n_nan", "n_rejected", "why_rejected"):
-            setattr(target, name, getattr(self.snapshot, name))
-        target.recorder = self
-        if self.snapshot.state is not None:
-            _check_same(self.path, target, self.snapshot.state)
-        elif self.snapshot.journal.entries:
+        if self.progress.state is not None:
+            _check_same(self.path, target, self.progress.state)
+        elif self._journal.entries:
             self._unchecked = target
         remove_remains(self.path)
         if not self.path.exists():
@@ -118,10 +110,9 @@ class Checkpoint:
 
     def begin(self, theta: Array) -> Entry:
         """Return the entry of the next batch: one from before, or a blank one."""
-        journal = self.snapshot.journal
-        entry = journal.begin(theta)
-        if journal.lost:
-            journal.lost = False
+        entry = self._journal.begin(theta)
+        if self._journal.lost:
+            self._journal.lost = False
             warnings.warn(
                 f"The level in which {str(self.path)!r} stopped draws other points here than it "
                 "did then, as may happen on another machine or with another version of NumPy or "
@@ -139,25 +130,15 @@ class Checkpoint:
         if target is not None and known.size:
             _compare(self.path, theta[known[:1]], entry.values[known[:1]], target)
 
-    def tick(self) -> None:
+    def new_values(self) -> None:
         """Notice new values; write them if the last time is long ago."""
         self._changed = True
         if monotonic() - self._written >= self._every:
             self.save()
 
-    def level_done(
-        self, state: State, at_one: State | None, infos: list[LevelInfo], target: Target
-    ) -> None:
+    def level_done(self, progress: Progress) -> None:
         """Take in a whole level and write it."""
-        self.snapshot = Snapshot(
-            state,
-            at_one,
-            tuple(infos),
-            target.n_evaluations,
-            target.n_nan,
-            target.n_rejected,
-            target.why_rejected,
-        )
+        self.progress, self._journal = progress, Journal()
         self._changed = True
         self.save()
 
@@ -183,20 +164,19 @@ class Checkpoint:
         self._failing = False
 
     def _write(self) -> None:
-        snapshot = self.snapshot
+        progress = self.progress
 
         def fill(file: Any) -> None:
             file.attrs.update(format=FORMAT, schema=SCHEMA, version=_version.__version__)
             put_json(file, "settings", self.settings)
-            counts = ("n_evaluations", "n_nan", "n_rejected", "why_rejected")
-            progress = {name: getattr(snapshot, name) for name in counts}
-            put_json(file, "progress", {**progress, "infos": infos_as_json(snapshot.infos)})
-            put_journal(file, "journal", snapshot.journal.entries)
-            if snapshot.state is not None:
-                put_state(file, "state", snapshot.state)
-                at_one = snapshot.at_one
-                if at_one is not None and at_one is not snapshot.state:
-                    put_points(file, "at_one", at_one.islands)
+            infos = [asdict(info) for info in progress.infos]
+            put_json(file, "progress", {**asdict(progress.counts), "infos": infos})
+            _put_journal(file, "journal", self._journal.entries)
+            if progress.state is not None:
+                _put_state(file, "state", progress.state)
+                at_one = progress.at_one
+                if at_one is not None and at_one is not progress.state:
+                    _put_points(file, "at_one", _by_island(at_one))
                     put_json(file, "at_one/plain", {"level": at_one.level, "log_z": at_one.log_z})
 
         write_sealed(self.path, FORMAT, fill)
@@ -205,35 +185,37 @@ class Checkpoint:
 
 
 def open_checkpoint(
-    path: Path, every: float, settings: dict[str, Any], n_jobs: int | None
+    path: Path, every: float, settings: dict[str, Any], any_seed: bool, n_jobs: int | None
 ) -> Checkpoint:
     """Begin a checkpoint, or go on from one of the same settings.
 
-    A seed of None takes that of the file.
+    With ``any_seed`` that of the file is taken, if there is a file.
     """
     if not path.exists():
-        return Checkpoint(path, every, settings, Snapshot())
-    stored, snapshot = read_checkpoint(path, n_jobs)
-    if settings["random_state"] is None:
-        settings = {**settings, "random_state": stored.get("random_state")}
-    differences = _differences(settings, stored)
+        return Checkpoint(path, every, settings, Progress(), Journal())
+    opened = read_checkpoint(path, every, n_jobs)
+    if any_seed:
+        settings = {**settings, "random_state": opened.settings.get("random_state")}
+    differences = _differences(settings, opened.settings)
     if differences:
         raise CheckpointError(
             f"The checkpoint {str(path)!r} is of another run: {'; '.join(differences)}. Give "
             "another file, or remove this one to begin anew."
         )
-    return Checkpoint(path, every, settings, snapshot)
+    return opened
 
 
-def read_checkpoint(path: Path, n_jobs: int | None) -> tuple[dict[str, Any], Snapshot]:
-    """Read settings and snapshot."""
+def read_checkpoint(path: Path, every: float, n_jobs: int | None) -> Checkpoint:
+    """Read a checkpoint to go on from."""
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint {str(path)!r} to go on from.")
     lost = "Remove the file to begin anew, or restore it from a copy."
     try:
         with open_sealed(path, FORMAT) as file:
             _check_version(file, path)
-            return get_json(file, "settings"), _get_snapshot(file, n_jobs)
+            settings = upgraded_settings(get_json(file, "settings"))
+            journal = Journal(_get_journal(file["journal"]))
+            return Checkpoint(path, every, settings, _get_progress(file, n_jobs), journal)
     except CheckpointError:
         raise
     except SealError as error:
@@ -255,22 +237,23 @@ def _check_version(file: Any, path: Path) -> None:
         )
 
 
-def _get_snapshot(file: Any, n_jobs: int | None) -> Snapshot:
-    progress = get_json(file, "progress")
-    infos = infos_of_json(progress.pop("infos"))
-    state = get_state(file["state"], n_jobs) if "state" in file else None
+def _get_progress(file: Any, n_jobs: int | None) -> Progress:
+    plain = get_json(file, "progress")
+    infos = tuple(
+        LevelInfo(**{**info, "log_z": tuple(info["log_z"])}) for info in plain.pop("infos")
+    )
+    state = _get_state(file["state"], n_jobs) if "state" in file else None
     at_one = state if state is not None and state.beta == 1.0 else None
     if state is not None and "at_one" in file:
-        plain = get_json(file["at_one"], "plain")
+        about = get_json(file["at_one"], "plain")
         at_one = replace(
             state,
-            level=plain["level"],
+            level=about["level"],
             beta=1.0,
-            log_z=tuple(plain["log_z"]),
-            islands=get_points(file, "at_one"),
+            log_z=tuple(about["log_z"]),
+            points=Points.concatenate(_get_points(file, "at_one")),
         )
-    journal = Journal(get_journal(file["journal"]))
-    return Snapshot(state, at_one, infos, **progress, journal=journal)
+    return Progress(state, at_one, infos, Counts(**plain))
 
 
 def _differences(here: Any, there: Any, name: str = "") -> list[str]:
@@ -286,7 +269,7 @@ def _differences(here: Any, there: Any, name: str = "") -> list[str]:
 
 def _check_same(path: Path, target: Target, state: State) -> None:
     """Compare the reference and the density with what is stored of them."""
-    points = state.islands[0]
+    points = state.points[state.islands[0]]
     log_m = np.asarray(target.reference.log_density(points.theta), dtype=float)
     off = np.flatnonzero(~np.isclose(log_m, points.log_m, rtol=1e-9, atol=1e-9))
     if off.size:
@@ -311,3 +294,132 @@ def _compare(path: Path, theta: Array, expected: Array, target: Target) -> None:
             f"{values[i]:.12g} here and {expected[i]:.12g} in the file. Pass the density that "
             "the run began with, or another file."
         )
+
+
+def _put_state(parent: Any, name: str, state: State) -> None:
+    """Write a state, with the pool of all candidates and the mixtures they came from."""
+    group = parent.create_group(name)
+    mixtures = list(
+        dict.fromkeys(batch.mixture for batch in state.pool if batch.mixture is not None)
+    )
+    number = {mixture: i for i, mixture in enumerate(mixtures)}
+    put_json(
+        group,
+        "plain",
+        {
+            "level": state.level,
+            "beta": state.beta,
+            "log_z": state.log_z,
+            "seed": state.seed,
+            "initial_sd": state.initial_sd,
+            "batches": [
+                {
+                    "mixture": None if batch.mixture is None else number[batch.mixture],
+                    "island": int(batch.points.island[0]),
+                    "even": batch.quasi_random,
+                }
+                for batch in state.pool
+            ],
+            "mixtures": [{"spread": m.spread, "pull": m.retained} for m in mixtures],
+        },
+    )
+    _put_points(group, "islands", _by_island(state))
+    _put_points(group, "pool", [batch.points for batch in state.pool])
+    put_array(group, "pool/log_q", np.concatenate([batch.log_q for batch in state.pool]), False)
+    markers = [mixture.markers for mixture in mixtures]
+    for key in _MARKERS:
+        _put_joined(group, f"markers/{key}", [getattr(m, key) for m in markers])
+    for key in _CLUSTERS:
+        _put_joined(group, f"clusters/{key}", [getattr(m.clusters, key) for m in markers])
+
+
+def _get_state(group: Any, n_jobs: int | None) -> State:
+    """Read what :func:`_put_state` wrote."""
+    plain = get_json(group, "plain")
+    markers = {key: _get_joined(group, f"markers/{key}") for key in _MARKERS}
+    clusters = {key: _get_joined(group, f"clusters/{key}") for key in _CLUSTERS}
+    mixtures = [
+        MarkerMixture(
+            Markers(
+                **{key: column[i] for key, column in markers.items()},
+                clusters=Clusters(**{key: column[i] for key, column in clusters.items()}),
+            ),
+            about["spread"],
+            about["pull"],
+            n_jobs,
+        )
+        for i, about in enumerate(plain["mixtures"])
+    ]
+    points = _get_points(group, "pool", [about["island"] for about in plain["batches"]])
+    edges = np.cumsum([len(part) for part in points])[:-1]
+    log_qs = np.split(group["pool/log_q"][()], edges)
+    pool = [
+        Batch(
+            None if about["mixture"] is None else mixtures[about["mixture"]],
+            part,
+            log_q,
+            about["even"],
+        )
+        for about, part, log_q in zip(plain["batches"], points, log_qs, strict=True)
+    ]
+    return State(
+        level=plain["level"],
+        beta=plain["beta"],
+        points=Points.concatenate(_get_points(group, "islands")),
+        log_z=tuple(plain["log_z"]),
+        seed=plain["seed"],
+        initial_sd=plain["initial_sd"],
+        pool=tuple(pool),
+    )
+
+
+def _by_island(state: State) -> list[Points]:
+    return [state.points[rows] for rows in state.islands]
+
+
+def _put_points(parent: Any, name: str, parts: list[Points]) -> None:
+    """Write several sets of points."""
+    for key in _POINTS:
+        _put_joined(parent, f"{name}/{key}", [getattr(part, key) for part in parts])
+
+
+def _get_points(parent: Any, name: str, islands: list[int] | None = None) -> list[Points]:
+    """Read what :func:`_put_points` wrote; by default a set is the island of its number."""
+    theta, log_pi, log_m = (_get_joined(parent, f"{name}/{key}") for key in _POINTS)
+    island = range(len(theta)) if islands is None else islands
+    return [
+        Points(x, pi, m, np.full(len(x), i))
+        for x, pi, m, i in zip(theta, log_pi, log_m, island, strict=True)
+    ]
+
+
+def _put_journal(parent: Any, name: str, entries: list[Entry]) -> None:
+    """Write what a level has evaluated."""
+    group = parent.create_group(name)
+    put_json(group, "plain", {"entries": [{"digest": e.digest, "why": e.why} for e in entries]})
+    _put_joined(group, "values", [entry.values for entry in entries])
+    _put_joined(group, "known", [entry.known for entry in entries])
+
+
+def _get_journal(group: Any) -> list[Entry]:
+    """Read what :func:`_put_journal` wrote."""
+    values, known = _get_joined(group, "values"), _get_joined(group, "known")
+    return [
+        Entry(about["digest"], values[i], known[i].astype(np.uint8), about["why"])
+        for i, about in enumerate(get_json(group, "plain")["entries"])
+    ]
+
+
+def _put_joined(parent: Any, name: str, arrays: list[Array]) -> None:
+    put_array(parent, name, np.concatenate(arrays) if arrays else np.empty(0), False)
+    put_array(parent, f"{name}_lengths", np.array([len(a) for a in arrays], dtype=np.int64), False)
+
+
+def _get_joined(parent: Any, name: str) -> list[Array]:
+    lengths = parent[f"{name}_lengths"][()]
+    if not len(lengths):
+        return []
+    joined = parent[name][()]
+    if int(lengths.sum()) != len(joined):
+        raise ValueError(f"{name} has {len(joined)} rows where {int(lengths.sum())} are expected")
+    return [part.copy() for part in np.split(joined, np.cumsum(lengths)[:-1])]

@@ -1,7 +1,8 @@
 """The sampler's hot loops: mixture sums over markers and the EM steps of the clustering.
 
 Single-threaded and GIL-free; callers split the batch into fixed chunks (``paims._parallel``), so
-results do not depend on the number of threads. The plain NumPy twins are in ``_twin.py``.
+results do not depend on the number of threads. The plain NumPy twins are in the
+tests, ``tests/sampling/twin.py``.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def mixture_sums(
     log_p,
     mean,
     inv_chol,
-    pull,
+    slope,
     base,
     offsets,
     log_p_marker,
@@ -112,8 +113,8 @@ def mixture_sums(
     """Fill ``[start, stop)`` of the log mixture densities without and with local acceptance.
 
     The exponent of marker j of cluster r at x is
-    ``base[j] + pull[:, j] . v - half_precision |v|^2`` with v = L_r^-1 (x - mean_r); see
-    ``proposal.MarkerMixture``. An empty ``out_plain`` or ``out_local`` is not computed.
+    ``base[j] + slope[:, j] . v - half_precision |v|^2`` with v = L_r^-1 (x - mean_r); see
+    ``_proposal.MarkerMixture``. An empty ``out_plain`` or ``out_local`` is not computed.
     """
     n_params = x.shape[1]
     n_markers = base.shape[0]
@@ -133,7 +134,7 @@ def mixture_sums(
             constant = -half_precision * norm2
             for j in range(first, last):
                 exponent[j] = base[j] + constant
-            _add_products(exponent, v, pull, first, last)
+            _add_products(exponent, v, slope, first, last)
         if out_plain.shape[0] > 0:
             out_plain[i] = _log_sum_exp(exponent)
         if out_local.shape[0] > 0:

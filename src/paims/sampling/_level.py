@@ -7,25 +7,27 @@ same State gives the same result to the bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from paims._arrays import Array
 from paims.sampling._clusters import fit_clusters, single_cluster
-from paims.sampling._numeric import log_sum_exp, normalised
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
+    log_sum_exp,
     log_tempered,
     next_beta,
+    normalised,
+    systematic,
 )
-from paims.sampling._pool import Batch, Recycled
-from paims.sampling._proposal import MarkerMixture, Markers, choose_spread, sobol
-from paims.sampling._resampling import systematic
+from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_spread, sobol
+from paims.sampling._recycling import Batch, Recycled
 from paims.sampling._scheme import Scheme
-from paims.sampling._target import Points, Target
-from paims.sampling._transition import Outcome, Proposed, evaluate_together, step
+from paims.sampling._target import Counts, Points, Target
+from paims.sampling._transition import Outcome, Proposed, step
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class State:
         Number of levels done.
     beta : float
         Inverse temperature of the points.
-    islands : tuple of Points
-        The populations; two that never exchange a point, or one.
+    points : Points
+        The population, in order of its islands: two that never exchange a point, or one.
     log_z : tuple of float
         Log evidence of the path so far, for each island.
     seed : int
@@ -52,20 +54,21 @@ class State:
 
     level: int
     beta: float
-    islands: tuple[Points, ...]
+    points: Points
     log_z: tuple[float, ...]
     seed: int
     initial_sd: float
     pool: tuple[Batch, ...]
 
     @property
-    def points(self) -> Points:
-        """The points of all islands."""
-        return Points.concatenate(list(self.islands))
+    def islands(self) -> list[Array]:
+        """Rows of the points of each island."""
+        return [np.flatnonzero(self.points.island == i) for i in range(len(self.log_z))]
 
-    def rng(self) -> np.random.Generator:
-        """Return the random stream of the next level."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(self.level,)))
+    def rng(self, *purpose: int) -> np.random.Generator:
+        """Return the random stream of the next level, or one of its own for another purpose."""
+        key = (self.level, *purpose)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
 
 @dataclass(frozen=True)
@@ -117,26 +120,56 @@ class LevelInfo:
     log_z: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: what it would go on from, and what its result is made of.
+
+    Replaced as a whole after each level, so that an interruption at any moment leaves one that
+    fits together.
+
+    Attributes
+    ----------
+    state : State or None
+        After the last whole level; None before level 0 is done.
+    at_one : State or None
+        The last one at temperature 1.
+    infos : tuple of LevelInfo
+    counts : Counts
+        At the end of the last whole level.
+    """
+
+    state: State | None = None
+    at_one: State | None = None
+    infos: tuple[LevelInfo, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+
+    def after(self, state: State, info: LevelInfo | None, counts: Counts) -> Progress:
+        """Progress with one more level."""
+        at_one = state if state.beta == 1.0 else self.at_one
+        return Progress(state, at_one, (*self.infos, *([] if info is None else [info])), counts)
+
+
 def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> State:
     """Draw the points of level 0 from the reference."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 1,)))
     size = -(-n_samples // scheme.n_islands)
-    thetas = [_reference_draws(target, size, rng) for _ in range(scheme.n_islands)]
-    islands = evaluate_together(target, thetas)
-    points = Points.concatenate(islands)
-    _require_alive(points, islands)
-    alive = np.isfinite(points.log_pi)
-    return State(
+    theta = [_reference_draws(target, size, rng) for _ in range(scheme.n_islands)]
+    island = np.repeat(np.arange(scheme.n_islands), size)
+    points = target.evaluate(np.concatenate(theta), island)
+    _require_alive(points, scheme.n_islands)
+    state = State(
         level=0,
         beta=0.0,
-        islands=tuple(islands),
+        points=points,
         log_z=(0.0,) * scheme.n_islands,
         seed=seed,
-        initial_sd=float(np.std(points.log_pi[alive])),
-        pool=tuple(
-            Batch(None, part, part.log_m, i, even=hasattr(target.reference, "quantile"))
-            for i, part in enumerate(islands)
-        ),
+        initial_sd=float(np.std(points.log_pi[np.isfinite(points.log_pi)])),
+        pool=(),
+    )
+    quasi_random = hasattr(target.reference, "quantile")
+    parts = [points[rows] for rows in state.islands]
+    return replace(
+        state, pool=tuple(Batch(None, part, part.log_m, quasi_random) for part in parts)
     )
 
 
@@ -145,65 +178,37 @@ def next_level(
 ) -> tuple[State, LevelInfo]:
     """Anneal by one level.
 
-    Weights, markers, mixtures, then sweeps of the chains until they have forgotten their starts
-    (``scheme.forgotten``). At temperature 1 the level is another round there, with better
-    markers; with ``cool`` it goes on towards 0.
+    Weights, markers, mixtures, then sweeps of the chains until they have moved enough
+    (``scheme.enough``). At temperature 1 the level is another round there, with better markers;
+    with ``cool`` it goes on towards 0.
     """
     rng = state.rng()
-    before = target.n_evaluations
+    before = target.counts.n_evaluations
     ceiling = np.inf if cool and state.beta >= 1.0 else 1.0
     beta = next_beta(state.points, state.beta, scheme.effective_share, ceiling)
-    log_ws = [log_incremental_weights(island, state.beta, beta) for island in state.islands]
-    weights = [normalised(log_w) for log_w in log_ws]
-    log_z = tuple(
-        log_z + log_sum_exp(log_w) - float(np.log(len(log_w)))
-        for log_z, log_w in zip(state.log_z, log_ws, strict=True)
-    )
-    mixtures = _mixtures(state, beta, weights, scheme, rng)
-
-    chosen = [scheme.chains(w, rng) for w in weights]
-    starts = [
-        Proposed.of(island[index], beta, mixture)
-        for island, (index, _), mixture in zip(state.islands, chosen, mixtures, strict=True)
-    ]
-    lengths = [length for _, length in chosen]
-    states, batches, outcomes = starts, list(state.pool), []
-    n_sweeps, correlation = 0, np.inf
-    n_params = state.points.theta.shape[1]
-    while n_sweeps < scheme.max_sweeps and not scheme.enough(correlation, n_params):
-        states, new, outcome = _sweep(states, lengths, mixtures, target, beta, scheme, rng)
-        batches += new
-        outcomes += outcome
-        n_sweeps += 1
-        correlation = _correlation(starts, states) if scheme.equal_chains else np.nan
-    islands = tuple(s.points for s in states)
+    log_w = log_incremental_weights(state.points, state.beta, beta)
+    weight = np.empty(len(log_w))
+    for rows in state.islands:
+        weight[rows] = normalised(log_w[rows])
+    mixtures = _mixtures(state, beta, weight, scheme, rng)
+    starts, lengths = _chains(state, weight, scheme, rng)
+    chains = Proposed.of(state.points[starts], beta, mixtures)
+    sweeps = _sweeps(chains, lengths, mixtures, target, beta, scheme, rng)
     after = replace(
         state,
         level=state.level + 1,
         beta=beta,
-        islands=islands,
-        log_z=log_z,
-        pool=tuple(batches) if beta <= 1.0 else state.pool,
+        points=sweeps[-1].chains.points,
+        log_z=tuple(
+            log_z + log_sum_exp(log_w[rows]) - float(np.log(len(rows)))
+            for log_z, rows in zip(state.log_z, state.islands, strict=True)
+        ),
+        pool=(*state.pool, *(batch for sweep in sweeps for batch in sweep.batches))
+        if beta <= 1.0
+        else state.pool,
     )
-    points = after.points
-    n_clusters = sum(len(m.markers.clusters) for m in mixtures)
-    info = LevelInfo(
-        level=after.level,
-        beta=beta,
-        temperature=1.0 / beta,
-        effective_size=effective_size(np.concatenate(log_ws)),
-        **_acceptance(outcomes),
-        spread=float(np.mean([mixture.spread for mixture in mixtures])),
-        n_clusters=n_clusters,
-        n_sweeps=n_sweeps,
-        correlation=correlation,
-        sd_log_density=float(np.std(points.log_pi)),
-        best_log_density=float(np.max(points.log_pi)),
-        unique_share=len(np.unique(points.theta, axis=0)) / len(points),
-        n_evaluations=target.n_evaluations - before,
-        log_z=log_z,
-    )
-    return after, info
+    n_evaluations = target.counts.n_evaluations - before
+    return after, _info(after, effective_size(log_w), mixtures, sweeps, n_evaluations)
 
 
 def renew(state: State, recycled: Recycled) -> State:
@@ -213,107 +218,143 @@ def renew(state: State, recycled: Recycled) -> State:
     still among them. Weights are truncated (Ionides 2008) so that no point takes over. The other
     half are the chains' states: around a point that no mixture covers, only chains make others.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(state.seed, spawn_key=(state.level, 1)))
-    islands = []
-    for i, island in enumerate(state.islands):
-        own = np.flatnonzero(recycled.island == i)
+    rng = state.rng(1)
+    parts = []
+    for i, rows in enumerate(state.islands):
+        own = np.flatnonzero(recycled.points.island == i)
         weight = np.exp(recycled.log_weight[own] - np.max(recycled.log_weight[own]))
         weight = np.minimum(weight, np.mean(weight) * np.sqrt(len(weight)))
-        half = len(island) // 2
+        half = len(rows) // 2
         fresh = recycled.points[own[systematic(weight, half, rng)]]
-        stay = island[rng.permutation(len(island))[half:]]
-        islands.append(Points.concatenate([fresh, stay]))
-    return replace(state, islands=tuple(islands))
+        parts += [fresh, state.points[rows[rng.permutation(len(rows))[half:]]]]
+    return replace(state, points=Points.concatenate(parts))
 
 
-def _sweep(
-    states: list[Proposed],
-    lengths: list[Array],
-    mixtures: list[MarkerMixture],
+@dataclass(frozen=True)
+class _Sweep:
+    """The chains after one sweep of them all, and what came up on the way."""
+
+    chains: Proposed
+    batches: list[Batch]
+    outcomes: list[Outcome]
+    correlation: float
+
+
+def _sweeps(
+    chains: Proposed,
+    lengths: Array,
+    mixtures: Sequence[MarkerMixture],
     target: Target,
     beta: float,
     scheme: Scheme,
     rng: np.random.Generator,
-) -> tuple[list[Proposed], list[Batch], list[Outcome]]:
+) -> list[_Sweep]:
+    """Sweep until the chains have moved enough."""
+    n_params = chains.points.theta.shape[1]
+    sweeps: list[_Sweep] = []
+    now = chains
+    while not sweeps or (
+        len(sweeps) < scheme.max_sweeps and not scheme.enough(sweeps[-1].correlation, n_params)
+    ):
+        now, batches, outcomes = _sweep(now, lengths, mixtures, target, beta, scheme, rng)
+        correlation = _correlation(chains, now) if scheme.equal_chains else np.nan
+        sweeps.append(_Sweep(now, batches, outcomes, correlation))
+    return sweeps
+
+
+def _sweep(
+    chains: Proposed,
+    lengths: Array,
+    mixtures: Sequence[MarkerMixture],
+    target: Target,
+    beta: float,
+    scheme: Scheme,
+    rng: np.random.Generator,
+) -> tuple[Proposed, list[Batch], list[Outcome]]:
     """Run every chain for its length; return every state after a transition.
 
     Candidates do not depend on the chains, so those of all steps are one batch.
     """
-    drawn = [
-        mixture.sample(int(length.sum()), rng)
-        for mixture, length in zip(mixtures, lengths, strict=True)
-    ]
-    evaluated = evaluate_together(target, [theta for theta, _ in drawn])
-    batches, candidates, local = [], [], []
-    for i, (mixture, (_, marker), points) in enumerate(
-        zip(mixtures, drawn, evaluated, strict=True)
-    ):
-        log_p = log_tempered(points, beta)
-        log_q, log_p_hat = mixture.log_densities(points.theta, log_p)
-        batches.append(Batch(mixture, points, log_q, i))
-        candidate = Proposed(points, log_p, log_p_hat)
-        log_local = candidate.log_p - mixture.markers.log_p[marker]
-        local.append(np.log(rng.random(len(points))) < log_local)
-        candidates.append(candidate)
-
-    recorded: list[list[Proposed]] = [[] for _ in states]
+    active = [np.flatnonzero(lengths > t) for t in range(int(lengths.max()))]
+    island = chains.points.island[np.concatenate(active)]
+    candidates, batches, local = _candidates(island, mixtures, target, beta, rng)
+    scale = scheme.second_stage(chains.points.theta.shape[1])
+    recorded: list[Proposed] = []
     outcomes: list[Outcome] = []
-    taken = [0] * len(states)
-    scale = scheme.second_stage(states[0].points.theta.shape[1])
-    for t in range(max(int(length.max()) for length in lengths)):
-        active = [np.flatnonzero(length > t) for length in lengths]
-        rows = [np.arange(k, k + len(a)) for k, a in zip(taken, active, strict=True)]
+    start = 0
+    for rows in active:
+        own = np.arange(start, start + len(rows))
         moved, outcome = step(
-            [s[a] for s, a in zip(states, active, strict=True)],
-            [c[r] for c, r in zip(candidates, rows, strict=True)],
-            [accepted[r] for accepted, r in zip(local, rows, strict=True)],
-            mixtures,
-            target,
-            beta,
-            scale,
-            rng,
+            chains[rows], candidates[own], local[own], mixtures, target, beta, scale, rng
         )
-        states = [s.replaced(a, m) for s, a, m in zip(states, active, moved, strict=True)]
-        for record, m in zip(recorded, moved, strict=True):
-            record.append(m)
-        outcomes += outcome
-        taken = [k + len(a) for k, a in zip(taken, active, strict=True)]
-    return [_joined(record) for record in recorded], batches, outcomes
+        chains = chains.replaced(rows, moved)
+        recorded.append(moved)
+        outcomes.append(outcome)
+        start += len(rows)
+    every = Proposed.concatenate(recorded)
+    return every[np.argsort(every.points.island, kind="stable")], batches, outcomes
+
+
+def _candidates(
+    island: Array,
+    mixtures: Sequence[MarkerMixture],
+    target: Target,
+    beta: float,
+    rng: np.random.Generator,
+) -> tuple[Proposed, list[Batch], Array]:
+    """First-stage candidates of some islands, and which of them are accepted locally."""
+    theta = np.empty((len(island), mixtures[0].markers.theta.shape[1]))
+    log_p_marker, log_q, log_p_hat = np.empty((3, len(island)))
+    for mixture, rows in by_island(mixtures, island):
+        theta[rows], marker = mixture.sample(len(rows), rng)
+        log_p_marker[rows] = mixture.markers.log_p[marker]
+    points = target.evaluate(theta, island)
+    log_p = log_tempered(points, beta)
+    batches = []
+    for mixture, rows in by_island(mixtures, island):
+        log_q[rows], log_p_hat[rows] = mixture.log_densities(theta[rows], log_p[rows])
+        batches.append(Batch(mixture, points[rows], log_q[rows]))
+    local = np.log(rng.random(len(points))) < log_p - log_p_marker
+    return Proposed(points, log_p, log_p_hat), batches, local
+
+
+def _chains(
+    state: State, weight: Array, scheme: Scheme, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Rows that the chains start from, and the chains' lengths."""
+    starts, lengths = [], []
+    for rows in state.islands:
+        index, length = scheme.chains(weight[rows], rng)
+        starts.append(rows[index])
+        lengths.append(length)
+    return np.concatenate(starts), np.concatenate(lengths)
 
 
 def _mixtures(
-    state: State, beta: float, weights: list[Array], scheme: Scheme, rng: np.random.Generator
+    state: State, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
 ) -> list[MarkerMixture]:
     """The proposal mixture of each island, from the markers of the island that it may see."""
     markers = [
-        _markers(island, beta, w, scheme, rng)
-        for island, w in zip(state.islands, weights, strict=True)
+        _markers(state.points[rows], beta, weight[rows], scheme, rng) for rows in state.islands
     ]
     others = markers[::-1]  # with one island: its own
     if not scheme.shrinking:
-        spread = scheme.decayed_spread(state.islands[0].theta.shape[1], state.level)
+        spread = scheme.decayed_spread(state.points.theta.shape[1], state.level)
         return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in others]
     mixtures = []
-    for island, w, other in zip(state.islands, weights, others, strict=True):
-        index = systematic(w, scheme.n_judges, rng)
-        judges = island[index]
+    for rows, other in zip(state.islands, others, strict=True):
+        judges = state.points[rows[systematic(weight[rows], scheme.n_judges, rng)]]
         mixtures.append(
-            choose_spread(
-                other,
-                judges.theta,
-                np.full(len(index), 1.0 / len(index)),
-                log_tempered(judges, beta),
-                scheme.n_jobs,
-            )
+            choose_spread(other, judges.theta, log_tempered(judges, beta), scheme.n_jobs)
         )
     return mixtures
 
 
 def _markers(
-    island: Points, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
+    points: Points, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
 ) -> Markers:
     """Weighted, distinct markers, thinned to the scheme's limit, with their clusters."""
-    _, first, inverse = np.unique(island.theta, axis=0, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(points.theta, axis=0, return_index=True, return_inverse=True)
     joint = np.bincount(inverse.ravel(), weights=weight)
     kept = joint > 1e-12 / len(joint)
     first, joint = first[kept], joint[kept]
@@ -322,7 +363,7 @@ def _markers(
         index, count = np.unique(index, return_counts=True)
         first, joint = first[index], count.astype(float)
     joint = joint / joint.sum()
-    points = island[first]
+    points = points[first]
     if scheme.shrinking:
         clusters, label = fit_clusters(points.theta, joint)
     else:
@@ -345,23 +386,22 @@ def _reference_draws(target: Target, size: int, rng: np.random.Generator) -> Arr
     return theta
 
 
-def _require_alive(points: Points, islands: list[Points]) -> None:
+def _require_alive(points: Points, n_islands: int) -> None:
     needed = 2 * (points.theta.shape[1] + 1)
-    alive = min(int(np.count_nonzero(np.isfinite(island.log_pi))) for island in islands)
-    if alive < needed:
-        total = int(np.count_nonzero(np.isfinite(points.log_pi)))
+    alive = np.bincount(points.island[np.isfinite(points.log_pi)], minlength=n_islands)
+    if np.min(alive) < needed:
         raise ValueError(
-            f"The density is zero at {len(points) - total} of the {len(points)} points drawn from "
-            f"the reference; at least {needed * len(islands)} with a density are needed to start. "
-            "Give a reference that covers the density more closely, return finite log densities "
-            "in place of -inf where you can (a smooth penalty), or raise n_samples."
+            f"The density is zero at {len(points) - alive.sum()} of the {len(points)} points "
+            f"drawn from the reference; at least {needed * n_islands} with a density are needed "
+            "to start. Give a reference that covers the density more closely, return finite log "
+            "densities in place of -inf where you can (a smooth penalty), or raise n_samples."
         )
 
 
-def _correlation(starts: list[Proposed], ends: list[Proposed]) -> float:
+def _correlation(starts: Proposed, ends: Proposed) -> float:
     """Largest correlation of a coordinate or of log p between the chains' starts and ends."""
-    a = np.concatenate([np.column_stack([s.points.theta, s.log_p]) for s in starts])
-    b = np.concatenate([np.column_stack([e.points.theta, e.log_p]) for e in ends])
+    a = np.column_stack([starts.points.theta, starts.log_p])
+    b = np.column_stack([ends.points.theta, ends.log_p])
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     scale = np.sqrt(np.sum(a**2, axis=0) * np.sum(b**2, axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -369,20 +409,33 @@ def _correlation(starts: list[Proposed], ends: list[Proposed]) -> float:
     return float(np.max(np.where(scale > 0, value, 0.0)))
 
 
-def _acceptance(outcomes: list[Outcome]) -> dict[str, float]:
+def _info(
+    after: State,
+    size: float,
+    mixtures: Sequence[MarkerMixture],
+    sweeps: list[_Sweep],
+    n_evaluations: int,
+) -> LevelInfo:
+    outcomes = [outcome for sweep in sweeps for outcome in sweep.outcomes]
     local = np.concatenate([o.locally_accepted for o in outcomes])
     moved = np.concatenate([o.globally_accepted for o in outcomes])
     second = np.concatenate([o.second_accepted for o in outcomes])
-    return {
-        "local_acceptance": float(np.mean(local)),
-        "global_acceptance": float(np.sum(moved) / max(np.sum(local), 1)),
-        "second_acceptance": float(np.sum(second) / max(np.sum(~moved), 1)),
-    }
-
-
-def _joined(parts: list[Proposed]) -> Proposed:
-    return Proposed(
-        Points.concatenate([part.points for part in parts]),
-        np.concatenate([part.log_p for part in parts]),
-        np.concatenate([part.log_p_hat for part in parts]),
+    points = after.points
+    return LevelInfo(
+        level=after.level,
+        beta=after.beta,
+        temperature=1.0 / after.beta,
+        effective_size=size,
+        local_acceptance=float(np.mean(local)),
+        global_acceptance=float(np.sum(moved) / max(np.sum(local), 1)),
+        second_acceptance=float(np.sum(second) / max(np.sum(~moved), 1)),
+        spread=float(np.mean([mixture.spread for mixture in mixtures])),
+        n_clusters=sum(len(mixture.markers.clusters) for mixture in mixtures),
+        n_sweeps=len(sweeps),
+        correlation=sweeps[-1].correlation,
+        sd_log_density=float(np.std(points.log_pi)),
+        best_log_density=float(np.max(points.log_pi)),
+        unique_share=len(np.unique(points.theta, axis=0)) / len(points),
+        n_evaluations=n_evaluations,
+        log_z=after.log_z,
     )

@@ -1,4 +1,4 @@
-"""The annealing path and its importance weights (paper, section 3.2)."""
+"""The annealing path (paper, section 3.2), and what is done with the weights along it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,6 @@ def log_incremental_weights(points: Points, beta_old: float, beta_new: float) ->
     return log_w
 
 
-def effective_size(log_w: Array) -> float:
-    """Effective sample size (sum w)^2 / sum w^2 of log weights."""
-    peak = np.max(log_w, initial=-np.inf)
-    if np.isneginf(peak):
-        return 0.0
-    w = np.exp(log_w - peak)
-    return float(np.sum(w) ** 2 / np.sum(w**2))
-
-
 def next_beta(points: Points, beta_old: float, share: float, ceiling: float) -> float:
     """Solve for the inverse temperature whose weights have the wanted effective size.
 
@@ -67,3 +58,49 @@ def next_beta(points: Points, beta_old: float, share: float, ceiling: float) -> 
         log_low -= 2.0
     log_step = brentq(surplus, log_low, min(log_low + 2.0, log_high), xtol=1e-6)
     return beta_old + float(np.exp(log_step))
+
+
+def effective_size(log_w: Array) -> float:
+    """Effective sample size (sum w)^2 / sum w^2 of log weights."""
+    peak = np.max(log_w, initial=-np.inf)
+    if np.isneginf(peak):
+        return 0.0
+    w = np.exp(log_w - peak)
+    return float(np.sum(w) ** 2 / np.sum(w**2))
+
+
+def normalised(log_w: Array) -> Array:
+    """Weights that sum to 1 from their logs."""
+    w = np.exp(log_w - np.max(log_w))
+    return np.asarray(w / w.sum())
+
+
+def log_sum_exp(x: Array) -> float:
+    """Log of the sum of exp(x); -inf for an empty or all -inf ``x``.
+
+    SciPy's does the same at ten times the cost for small arrays.
+    """
+    peak = float(np.max(x, initial=-np.inf))
+    if np.isneginf(peak):
+        return peak
+    return peak + float(np.log(np.sum(np.exp(x - peak))))
+
+
+def log_mean_exp(x: Array) -> float:
+    """Log of the mean of exp(x)."""
+    return log_sum_exp(x) - float(np.log(len(x)))
+
+
+def log_sum_exp_rows(x: Array) -> Array:
+    """Log of the sum of exp over the columns of each row; -inf for a row of -inf."""
+    peak = np.max(x, axis=1)
+    shift = np.where(np.isneginf(peak), 0.0, peak)
+    with np.errstate(divide="ignore"):
+        return np.asarray(shift + np.log(np.sum(np.exp(x - shift[:, None]), axis=1)))
+
+
+def systematic(weight: Array, n: int, rng: np.random.Generator) -> Array:
+    """Systematic resampling: ``n`` indices, each point within one of its expected number."""
+    edges = np.cumsum(weight)
+    ticks = (rng.random() + np.arange(n)) / n * edges[-1]
+    return np.asarray(np.minimum(np.searchsorted(edges, ticks, side="right"), len(weight) - 1))

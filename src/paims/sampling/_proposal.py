@@ -11,6 +11,7 @@ a Gaussian mixture (c = 1).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,11 +19,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from paims._arrays import Array
+from paims._arrays import Array, IntArray
 from paims._parallel import for_chunks
 from paims.sampling import _compiled
 from paims.sampling._clusters import Clusters
-from paims.sampling._numeric import log_sum_exp_rows
+from paims.sampling._path import log_sum_exp_rows
 
 _CHUNK = 128
 _NONE = np.empty(0)
@@ -82,23 +83,24 @@ class Markers:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MarkerMixture:
-    """The mixture of kernels around markers, with one spread.
+    """The mixture of kernels around markers, with one spread. Two are equal if they are one.
 
     Attributes
     ----------
     markers : Markers
     spread : float
         c of the kernels.
-    pull : float
-        a of the kernels.
+    retained : float
+        a of the kernels: the share of a marker's distance from the mean of its cluster that the
+        centre of its kernel keeps.
     n_jobs : int, optional
     """
 
     markers: Markers
     spread: float
-    pull: float
+    retained: float
     n_jobs: int | None = None
 
     @staticmethod
@@ -118,13 +120,13 @@ class MarkerMixture:
         j = np.minimum(np.searchsorted(edges, u[:, 0] * edges[-1], side="right"), len(edges) - 1)
         r = self.markers.label[j]
         clusters = self.markers.clusters
-        centre = clusters.mean[r] + self.pull * (self.markers.theta[j] - clusters.mean[r])
+        centre = clusters.mean[r] + self.retained * (self.markers.theta[j] - clusters.mean[r])
         step = np.einsum("nab,nb->na", clusters.chol[r], ndtri(u[:, 1:]))
         return centre + self.spread * step, j
 
     def log_density(self, x: Array) -> Array:
         """Log density of the mixture, without the local acceptance."""
-        if self.pull == 0.0:
+        if self.retained == 0.0:
             return log_sum_exp_rows(self._log_clusters(x))
         out = np.empty(len(x))
         self._sums(x, np.zeros(len(x)), out, _NONE)
@@ -135,7 +137,7 @@ class MarkerMixture:
 
         p_hat(x) = sum_j w_j q(x | theta_j) min(1, p(x) / p(theta_j)), eq. approx_comp.
         """
-        if self.pull == 0.0:
+        if self.retained == 0.0:
             return self.log_density(x), self.log_p_hat(x, log_p)
         plain, local = np.empty(len(x)), np.empty(len(x))
         self._sums(x, log_p, plain, local)
@@ -143,7 +145,7 @@ class MarkerMixture:
 
     def log_p_hat(self, x: Array, log_p: Array) -> Array:
         """Log p_hat alone."""
-        if self.pull == 0.0:
+        if self.retained == 0.0:
             joint = self._log_clusters(x) + self._log_local_acceptance(log_p)
             return log_sum_exp_rows(joint)
         local = np.empty(len(x))
@@ -162,7 +164,7 @@ class MarkerMixture:
             found = np.where(np.all(theta[candidate] == x, axis=1), candidate, found)
         return found
 
-    def without(self, marker: Array, log_density: Array) -> Array:
+    def log_density_without(self, marker: Array, log_density: Array) -> Array:
         """Log density at markers, given that of the whole mixture there, without their kernels."""
         weight = self.markers.weight[marker]
         white = self.markers.white[:, marker]
@@ -175,7 +177,7 @@ class MarkerMixture:
             np.log(weight)
             + log_det[r]
             - n_params * (np.log(self.spread) + 0.5 * np.log(2 * np.pi))
-            - 0.5 * ((1 - self.pull) / self.spread) ** 2 * np.sum(white**2, axis=0)
+            - 0.5 * ((1 - self.retained) / self.spread) ** 2 * np.sum(white**2, axis=0)
         )
         share = np.minimum(np.exp(log_own - log_density), 1 - 1e-9)
         return np.asarray(log_density + np.log1p(-share) - np.log1p(-weight))
@@ -211,6 +213,10 @@ class MarkerMixture:
 
     @cached_property
     def _tables(self) -> tuple[Array, Array]:
+        """What the exponent of each kernel is made of: its slope in L_r^-1 (x - mu_r), and base.
+
+        They belong to the markers alone.
+        """
         markers, clusters = self.markers, self.markers.clusters
         n_params = markers.theta.shape[1]
         log_norm = (
@@ -222,13 +228,13 @@ class MarkerMixture:
         base = (
             np.log(markers.weight)
             + log_norm[markers.label]
-            - 0.5 * precision * self.pull**2 * np.sum(markers.white**2, axis=0)
+            - 0.5 * precision * self.retained**2 * np.sum(markers.white**2, axis=0)
         )
-        return np.ascontiguousarray(self.pull * precision * markers.white), base
+        return np.ascontiguousarray(self.retained * precision * markers.white), base
 
     def _sums(self, x: Array, log_p: Array, plain: Array, local: Array) -> None:
         markers, clusters = self.markers, self.markers.clusters
-        pull, base = self._tables
+        slope, base = self._tables
         x = np.ascontiguousarray(x)
 
         def work(start: int, stop: int) -> None:
@@ -237,7 +243,7 @@ class MarkerMixture:
                 log_p,
                 clusters.mean,
                 clusters.inv_chol,
-                pull,
+                slope,
                 base,
                 markers.offset,
                 markers.log_p,
@@ -251,24 +257,32 @@ class MarkerMixture:
         for_chunks(work, len(x), _CHUNK, self.n_jobs)
 
 
+def by_island(
+    mixtures: Sequence[MarkerMixture], island: IntArray
+) -> Iterator[tuple[MarkerMixture, Array]]:
+    """Give the mixture of each island, with the rows of its points."""
+    for i, mixture in enumerate(mixtures):
+        yield mixture, np.flatnonzero(island == i)
+
+
 def choose_spread(
-    markers: Markers, x: Array, weight: Array, log_p: Array, n_jobs: int | None = None
+    markers: Markers, x: Array, log_p: Array, n_jobs: int | None = None
 ) -> MarkerMixture:
     """Choose the spread whose mixture is the best importance density, without any evaluation.
 
-    The importance efficiency of q for p is 1 / E_p[p / q]; the expectation is taken over weighted
-    points of p that are independent of the markers.
+    The importance efficiency of q for p is 1 / E_p[p / q]; the expectation is taken over points
+    of p that are independent of the markers.
 
     Parameters
     ----------
     markers : Markers
     x : ndarray, shape (n, n_params)
         Points of p, of the other island.
-    weight : ndarray, shape (n,)
     log_p : ndarray, shape (n,)
         Log density there.
     n_jobs : int, optional
     """
+    weight = np.full(len(x), 1.0 / len(x))
     shift = float(np.max(log_p))
     best, best_cost = None, np.inf
     for spread in SPREADS:

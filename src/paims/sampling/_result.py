@@ -1,19 +1,28 @@
-"""What a run gives back."""
+"""What a run gives back, and how it is made from the levels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from paims._arrays import Array
-from paims.sampling._calls import LogDensity
-from paims.sampling._level import LevelInfo
+from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._modes import Mode, find_modes
 from paims.sampling._modes import climb as climb_to_tops
-from paims.sampling._resampling import systematic
+from paims.sampling._path import (
+    effective_size,
+    log_incremental_weights,
+    log_mean_exp,
+    log_sum_exp,
+    normalised,
+    systematic,
+)
+from paims.sampling._recycling import RELIABLE_K, Recycled, pareto_k, recycle
+from paims.sampling._scheme import Plan, Scheme
+from paims.sampling._target import Counts, LogDensity, Points, Target
 
 
 class SamplingWarning(UserWarning):
@@ -239,3 +248,217 @@ def level_table(infos: Sequence[LevelInfo]) -> Array:
     kinds = {"level": int, "n_clusters": int, "n_sweeps": int, "n_evaluations": int}
     dtype = np.dtype([(name, kinds.get(name, float)) for name in fields])
     return np.array([tuple(getattr(info, name) for name in fields) for info in infos], dtype=dtype)
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Points with weights for the target, and the evidence that comes with them."""
+
+    points: Points
+    weight: Array
+    log_evidence: float
+    log_evidence_error: float
+    pareto_k: float
+    source: str
+
+
+def assemble(
+    progress: Progress, plan: Plan, target: Target, status: Status, go_on: str = ""
+) -> SampleResult:
+    """Build the result from the state at temperature 1, or as near to it as the run came.
+
+    Parameters
+    ----------
+    progress : Progress
+        With a state.
+    plan : Plan
+    target : Target
+    status : Status
+    go_on : str
+        How to go on with a run that has not reached its goal.
+    """
+    assert progress.state is not None
+    state = progress.state if progress.at_one is None else progress.at_one
+    weighted = _weigh(state, progress.infos, plan.scheme)
+    notes = _notes_of_run(state, progress.infos, status, go_on)
+    notes += _notes_of_weights(state, progress.infos, weighted, plan.scheme)
+    result = SampleResult(
+        draws=weighted.points.theta,
+        log_density=weighted.points.log_pi,
+        weights=weighted.weight,
+        names=plan.names,
+        levels=level_table(progress.infos),
+        log_evidence=weighted.log_evidence,
+        log_evidence_error=weighted.log_evidence_error,
+        island_log_evidence=state.log_z,
+        n_evaluations=target.counts.n_evaluations,
+        n_nan=target.counts.n_nan,
+        pareto_k=weighted.pareto_k,
+        status=status,
+        goal="posterior",
+        source=weighted.source,
+        warnings=(*notes, *_notes_of_counts(target.counts)),
+        n_rejected=target.counts.n_rejected,
+        random_state=state.seed,
+        density_fn=target.bare().log_pi,
+    )
+    if plan.goal == "posterior":
+        return result
+    points = progress.state.points
+    return replace(
+        result,
+        draws=points.theta,
+        log_density=points.log_pi,
+        weights=np.full(len(points), 1.0 / len(points)),
+        goal="optimum",
+        source="last level",
+        posterior=replace(result, warnings=()),
+    )
+
+
+def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
+    """The recycled sample if it can be relied on, or else the points of the last level."""
+    recycled = None
+    if scheme.recycle and state.level > 0:
+        recycled = _recycled(recycle(state.pool))
+    if recycled is not None and recycled.pareto_k < RELIABLE_K:
+        return recycled
+    log_w = log_incremental_weights(state.points, state.beta, 1.0)
+    for rows, log_z in zip(state.islands, state.log_z, strict=True):
+        log_w[rows] = log_w[rows] - np.log(len(rows)) + log_z
+    weight = normalised(log_w)
+    alive = weight > 0
+    n = len(log_w)
+    relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
+    relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
+    return _Weighted(
+        state.points[alive],
+        weight[alive],
+        log_sum_exp(log_w) - float(np.log(len(state.log_z))),
+        float(np.sqrt(max(relative, 0.0))),
+        recycled.pareto_k if recycled is not None else float("nan"),
+        "last level",
+    )
+
+
+def _recycled(pool: Recycled) -> _Weighted:
+    log_evidence = pool.log_evidence
+    weight = np.exp(pool.log_weight - log_evidence)
+    kept = weight > 1e-14 / len(weight)
+    relative = float(np.sum(weight**2)) - 1.0 / pool.n_drawn
+    return _Weighted(
+        pool.points[kept],
+        weight[kept] / weight[kept].sum(),
+        log_evidence,
+        float(np.sqrt(max(relative, 0.0))),
+        pareto_k(pool.log_weight),
+        "recycled",
+    )
+
+
+# What a user should know: each note says what was seen and what to do.
+_MORE = "Run again with more n_samples (twice as many is a good start)."
+
+
+def _notes_of_run(
+    state: State, infos: Sequence[LevelInfo], status: Status, go_on: str
+) -> list[str]:
+    notes = []
+    if status.name != "converged":
+        notes.append(
+            f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
+            f"are importance weighted from there and the rest may be rough. {go_on}".rstrip()
+        )
+    rates = [info.local_acceptance * info.global_acceptance for info in infos]
+    if infos and min(rates) < 0.02:
+        worst = infos[int(np.argmin(rates))]
+        notes.append(
+            f"Global acceptance fell to {min(rates):.1%} at level {worst.level}: the chains "
+            "hardly left the neighbourhood of their starts, so mode masses are not reliable. "
+            f"{_MORE}"
+        )
+    return notes
+
+
+def _notes_of_weights(
+    state: State, infos: Sequence[LevelInfo], weighted: _Weighted, scheme: Scheme
+) -> list[str]:
+    notes: list[str] = []
+    if not infos:
+        return notes
+    if scheme.recycle and weighted.source != "recycled":
+        notes.append(
+            f"The recycled importance weights are not reliable (Pareto k = "
+            f"{weighted.pareto_k:.2f}, should be below {RELIABLE_K}); the draws of the last "
+            f"level are used in their place, with a larger error. {_MORE}"
+        )
+    if len(state.log_z) == 2:
+        if weighted.source == "recycled":
+            notes += _batches_disagree(state)
+        else:
+            notes += _paths_disagree(state, infos) + _cluster_shares(state)
+    return notes
+
+
+def _notes_of_counts(counts: Counts) -> list[str]:
+    notes = []
+    if counts.n_nan:
+        notes.append(
+            f"log_density was NaN at {counts.n_nan} of {counts.n_evaluations} points; these count "
+            "as zero density. Return -inf where that is meant."
+        )
+    if counts.n_rejected:
+        notes.append(
+            f"log_density raised at {counts.n_rejected} of {counts.n_evaluations} points, which "
+            f"count as zero density; the first exception was {counts.why_rejected}."
+        )
+    return notes
+
+
+def _batches_disagree(state: State) -> list[str]:
+    """Compare the evidence that the last candidates of each island give on their own."""
+    log_ws = [batch.log_weight for batch in state.pool[-2:]]
+    log_z = [log_mean_exp(log_w) for log_w in log_ws]
+    expected = float(np.sqrt(sum(1 / max(effective_size(log_w), 1.0) for log_w in log_ws)))
+    return _gap(log_z, expected)
+
+
+def _paths_disagree(state: State, infos: Sequence[LevelInfo]) -> list[str]:
+    """Compare the evidence that the islands have gathered on their paths."""
+    total = len(state.points)
+    variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
+    return _gap(list(state.log_z), float(np.sqrt(max(variance, 0.0))))
+
+
+def _gap(log_z: list[float], expected: float) -> list[str]:
+    gap = abs(log_z[0] - log_z[1])
+    if gap <= 5 * expected + 0.1:
+        return []
+    return [
+        f"The two islands disagree: their log evidences are {log_z[0]:.2f} and {log_z[1]:.2f}, "
+        f"{gap:.2f} apart where about {expected:.2f} is expected. {_MORE}"
+    ]
+
+
+def _cluster_shares(state: State) -> list[str]:
+    """Compare the islands' shares of the clusters that the last mixture has found."""
+    mixture = state.pool[-1].mixture
+    if mixture is None:
+        return []
+    clusters = mixture.markers.clusters
+    shares, sizes = [], []
+    for rows in state.islands:
+        label = np.argmax(clusters.log_responsibilities(state.points.theta[rows])[1], axis=1)
+        shares.append(np.bincount(label, minlength=len(clusters)) / len(label))
+        sizes.append(len(label))
+    middle = (shares[0] + shares[1]) / 2
+    noise = np.sqrt(middle * (1 - middle) * sum(4 / size for size in sizes))
+    excess = np.abs(shares[0] - shares[1]) - 5 * noise - 0.02
+    worst = int(np.argmax(excess))
+    if excess[worst] <= 0:
+        return []
+    return [
+        "The two islands disagree about the mass near "
+        f"{np.round(clusters.mean[worst], 3).tolist()}: {shares[0][worst]:.3f} and "
+        f"{shares[1][worst]:.3f}. {_MORE}"
+    ]

@@ -1,196 +1,327 @@
-"""Sample a density: the functions that users call."""
+"""A run from its first level to its result: which level comes next, limits, interruptions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
+from types import FrameType, TracebackType
 from typing import Any
 
-from paims.sampling._arguments import (
-    as_n_samples,
-    as_names,
-    as_scheme,
-    as_seed,
-    as_target,
-    check_goal,
-    check_on_error,
-    check_positive,
+from paims._arrays import Array
+from paims._parallel import n_threads
+from paims.sampling._checkpoint import Checkpoint
+from paims.sampling._level import LevelInfo, Progress, State, first_state, next_level, renew
+from paims.sampling._recycling import RELIABLE_K, pareto_k, recycle
+from paims.sampling._result import SampleResult, SamplingWarning, Status, assemble
+from paims.sampling._scheme import Plan, Scheme
+from paims.sampling._target import (
+    Answer,
+    Density,
+    DensityError,
+    Evaluator,
+    Limits,
+    StopSampling,
+    Target,
 )
-from paims.sampling._calls import LogDensity
-from paims.sampling._checkpoint import open_checkpoint
-from paims.sampling._execution import Run
-from paims.sampling._pool import Recycler
-from paims.sampling._references import Reference
-from paims.sampling._result import SampleResult
-from paims.sampling._schedule import Level, levels
-from paims.sampling._scheme import Scheme
-from paims.sampling._settings import Plan, as_settings
-from paims.sampling.executors import evaluating
+from paims.sampling._workers import evaluating
 
-__all__ = ["Level", "anneal", "sample"]
+_OPTIMUM = 0.1  # alpha of the stopping rule (paper, eq. stopping_rule)
+_FAILED = Status("stopped", "the density failed")
 
 
-def anneal(
-    log_density: LogDensity | None = None,
-    reference: Reference | None = None,
-    n_samples: int | None = None,
-    *,
-    goal: str = "posterior",
-    scheme: str | Scheme = "default",
-    log_likelihood: LogDensity | None = None,
-    prior: Reference | None = None,
-    vectorized: bool = True,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-) -> Iterator[Level]:
-    """Step through the annealing by hand.
+@dataclass(frozen=True)
+class Execution:
+    """How a run is carried out; parameters as in :func:`paims.sample`. No draw depends on it."""
 
-    Parameters are those of :func:`sample`. The first item is level 0, the draws from the
-    reference; the last is the one that reaches the goal.
+    n_jobs: int | None = None
+    max_evaluations: int | None = None
+    max_seconds: float | None = None
+    max_levels: int = 500
+    progress: bool = True
+    checkpoint_every: float = 60.0
+    executor: Any = None
+    on_error: str = "raise"
+    batch_timeout: float | None = None
 
-    Examples
-    --------
-    >>> import numpy as np, paims
-    >>> density = lambda x: -0.5 * np.sum((x / 0.1) ** 2, axis=1)
-    >>> box = paims.Uniform([-2, -2], [2, 2])
-    >>> for level in paims.anneal(density, box, n_samples=500, random_state=1):
-    ...     pass
-    >>> level.state.beta
-    1.0
-    """
-    target = as_target(log_density, reference, log_likelihood, prior, vectorized)
-    chosen = as_scheme(scheme, n_jobs)
-    check_goal(goal)
-    size = as_n_samples(n_samples, target)
-    return levels(target, size, goal, chosen, as_seed(random_state), Recycler())
+    def __post_init__(self) -> None:
+        for name in (
+            "max_evaluations", "max_seconds", "max_levels", "checkpoint_every", "batch_timeout",
+        ):  # fmt: skip
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                raise ValueError(f"{name} must be positive; got {limit!r}.")
+        n_threads(self.n_jobs)  # refuses a bad value
+        if self.on_error not in ("raise", "reject"):
+            raise ValueError(f'on_error must be "raise" or "reject"; got {self.on_error!r}.')
+
+    def limits(self) -> Limits:
+        """Limits of a run that begins now."""
+        seconds = self.max_seconds
+        return Limits(self.max_evaluations, None if seconds is None else monotonic() + seconds)
 
 
-def sample(
-    log_density: LogDensity | None = None,
-    reference: Reference | None = None,
-    n_samples: int | None = None,
-    *,
-    goal: str = "posterior",
-    scheme: str | Scheme = "default",
-    log_likelihood: LogDensity | None = None,
-    prior: Reference | None = None,
-    names: Sequence[str] | None = None,
-    vectorized: bool = True,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    max_evaluations: int | None = None,
-    max_seconds: float | None = None,
-    max_levels: int = 500,
-    progress: bool = True,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = 60.0,
-    executor: Any = None,
-    on_error: str = "raise",
-    batch_timeout: float | None = None,
+@dataclass(frozen=True)
+class Level:
+    """A level of :func:`anneal`: the state that it ended in and what happened."""
+
+    state: State
+    info: LevelInfo | None
+
+
+def run(
+    target: Target, plan: Plan, execution: Execution, checkpoint: Checkpoint | None
 ) -> SampleResult:
-    """Sample a density, all its modes with their masses, and its evidence.
+    """Run until the goal is reached or something ends it, and return what there is."""
+    progress = Progress() if checkpoint is None else checkpoint.progress
+    every = None if checkpoint is None else execution.checkpoint_every
+    go_on = "" if checkpoint is None else _how_to_go_on(checkpoint.path)
+    with (
+        evaluating(execution.executor, every, execution.batch_timeout) as evaluator,
+        Interruptions() as interruptions,
+        ProgressLine(execution.progress) as line,
+    ):
+        target = replace(
+            target,
+            evaluator=interruptions.allowed_in(evaluator),
+            limits=execution.limits(),
+            recorder=checkpoint,
+            counts=progress.counts,
+        )
+        status = Status("converged", _reached(plan))
+        try:
+            steps = _steps(target, plan, progress, checkpoint, execution.max_levels)
+            for progress in steps:
+                line.update(progress)
+                interruptions.check()
+            interruptions.check()
+        except StopSampling as stop:
+            status = Status("stopped", str(stop))
+        except KeyboardInterrupt as interruption:
+            status = _interrupted(interruption)
+        except DensityError as error:
+            if progress.state is not None:
+                with suppress(Exception):  # The error matters more than what there is.
+                    error.result = assemble(progress, plan, target, _FAILED, go_on)
+            raise
+        finally:
+            if checkpoint is not None:
+                checkpoint.save()
+        if progress.state is None:
+            raise _nothing(status, go_on)
+        result = assemble(progress, plan, target, status, go_on)
+        if interruptions.waiting is not None:
+            result = replace(result, status=_interrupted(interruptions.waiting))
+    for text in result.warnings:
+        warnings.warn(text, SamplingWarning, stacklevel=3)
+    return result
 
-    Parameters
-    ----------
-    log_density : callable
-        Log of the density, not necessarily normalised: takes a batch ``(m, n_params)`` and returns
-        ``(m,)``. -inf and NaN mean zero. The value at a point must not depend on the batch that
-        it comes in: batches are split as it suits (see ``executor`` and ``checkpoint``).
-    reference : Reference
-        Where the annealing starts: a normalised distribution that covers the density, such as
-        :class:`Uniform`, :class:`SoftUniform`, :class:`Normal`, :class:`Product`, or any object
-        with ``sample(n, rng)`` and ``log_density(x)``. The density is taken as zero outside its
-        support. Its tails must be at least as heavy as the density's: what it hardly ever draws
-        is hardly ever found.
-    n_samples : int, optional
-        Points at each level; by default max(2000, 300 n_params).
-    goal : {"posterior", "optimum"}
-        Stop at temperature 1, or go on towards 0 until the standard deviation of the log density
-        is a tenth of what it was at temperature 1 (with the paper's scheme: at level 0): nearly
-        optimal points.
-    scheme : {"default", "paper"} or Scheme
-        The paper's own choices, or those that measurement favours.
-    log_likelihood, prior : callable and Reference
-        The engineers' form, in place of ``log_density`` and ``reference``: the density is prior
-        times likelihood and the annealing starts at the prior.
-    names : sequence of str, optional
-        Names of the parameters.
-    vectorized : bool
-        False for a function of a single point ``(n_params,)`` that returns a number.
-    random_state : int, Generator or None
-        Same value, same draws, to the bit, for any ``n_jobs``.
-    n_jobs : int, optional
-        Threads of the sampler's own sums; None for all cores.
-    max_evaluations, max_seconds : optional
-        The run ends before the batch that would pass the limit, with what it has. Evaluations
-        are counted from the beginning of the run, seconds from this call.
-    max_levels : int
-        Most annealing levels.
-    progress : bool
-        Show progress, when standard error is a terminal.
-    checkpoint : str or path, optional
-        File that the run is written to after each level. If it is there and holds the same run,
-        the run goes on from it and ends with the same draws, to the bit; so does
-        :func:`paims.resume`. A file of another run is refused. ``random_state=None`` takes that
-        of the file. A density may have an attribute ``description``, a dictionary of strings and
-        numbers such as hashes of its data, which has to be the same too.
-    checkpoint_every : float
-        Seconds after which the file is written inside a level too.
-    executor : optional
-        Where the density is evaluated; by default in this process. A
-        ``concurrent.futures.Executor`` (threads, processes, MPI); a function that makes one, such
-        as ``lambda: ProcessPoolExecutor(4)``, which is called again when a worker has died; a
-        ``joblib.Parallel``; or a ``distributed.Client`` of a Dask cluster. Batches are split by
-        what a point is seen to cost. The draws are the same to the bit for every choice.
-    on_error : {"raise", "reject"}
-        What to do if the density raises an exception: end the run with a
-        :class:`~paims.sampling.DensityError` that says where it did, or count the point as zero
-        density.
-    batch_timeout : float, optional
-        Seconds after which a batch of points that has not returned ends the run, with a
-        :class:`~paims.sampling.DensityError` that has the points.
 
-    Returns
-    -------
-    SampleResult
-        ``status`` says whether the goal was reached. Ctrl-C and SIGTERM (unless the program
-        handles it) end the run too, within one batch, with what it has.
-
-    Examples
-    --------
-    >>> import numpy as np, paims
-    >>> def log_density(x):
-    ...     left = -0.5 * np.sum((x + 0.5) ** 2, axis=1) / 0.01
-    ...     right = -0.5 * np.sum((x - 0.5) ** 2, axis=1) / 0.01
-    ...     return np.logaddexp(left + np.log(0.1), right + np.log(0.9))
-    >>> result = paims.sample(log_density, paims.Uniform([-2, -2], [2, 2]), random_state=0)
-    >>> [round(mode.mass, 1) for mode in result.modes()]
-    [0.9, 0.1]
-    """
-    target = as_target(log_density, reference, log_likelihood, prior, vectorized)
-    check_positive(
-        max_evaluations=max_evaluations,
-        max_seconds=max_seconds,
-        max_levels=max_levels,
-        checkpoint_every=checkpoint_every,
-        batch_timeout=batch_timeout,
-    )
-    check_on_error(on_error)
-    target.limit(max_evaluations, max_seconds, on_error)
-    chosen = as_scheme(scheme, n_jobs)
-    check_goal(goal)
-    plan = Plan(
-        as_n_samples(n_samples, target),
-        goal,
-        chosen,
-        as_names(names, target),
-        None if random_state is None else as_seed(random_state),
-    )
-    opened = None
+def _steps(
+    target: Target,
+    plan: Plan,
+    progress: Progress,
+    checkpoint: Checkpoint | None,
+    max_levels: int,
+) -> Iterator[Progress]:
+    """Progress after each level, which is on the disk by then."""
     if checkpoint is not None:
-        settings = as_settings(plan, target)
-        opened = open_checkpoint(Path(checkpoint), checkpoint_every, settings, n_jobs)
-    every = None if opened is None else checkpoint_every
-    with evaluating(executor, every, batch_timeout) as target.evaluator:
-        return Run(target, plan, opened).run(max_levels, progress)
+        checkpoint.start(target)
+    _check_levels(progress, max_levels)
+    for level in levels(target, plan, progress):
+        progress = progress.after(level.state, level.info, target.counts)
+        if checkpoint is not None:
+            checkpoint.level_done(progress)
+        yield progress
+        _check_levels(progress, max_levels)
+
+
+def _check_levels(progress: Progress, max_levels: int) -> None:
+    if len(progress.infos) >= max_levels:
+        raise StopSampling(f"max_levels={max_levels} reached")
+
+
+def levels(target: Target, plan: Plan, progress: Progress) -> Iterator[Level]:
+    """Run levels until the goal is reached: down to temperature 1, and on as the goal asks."""
+    state, infos, scheme = progress.state, list(progress.infos), plan.scheme
+    if state is None:
+        state = first_state(target, plan.n_samples, plan.seed, scheme)
+        yield Level(state, None)
+    while state.beta < 1.0:
+        state, info = next_level(state, target, scheme)
+        infos.append(info)
+        yield Level(state, info)
+    if plan.goal == "posterior":
+        yield from _rounds(state, sum(info.beta == 1.0 for info in infos) - 1, target, scheme)
+        return
+    at_one = next(info for info in infos if info.beta == 1.0)
+    wanted = _OPTIMUM * (at_one.sd_log_density if scheme.past_one else state.initial_sd)
+    while infos[-1].sd_log_density > wanted:
+        state, info = next_level(state, target, scheme, cool=True)
+        infos.append(info)
+        yield Level(state, info)
+
+
+def _rounds(state: State, n_done: int, target: Target, scheme: Scheme) -> Iterator[Level]:
+    """Go on at temperature 1 until the recycled sample is as large as wanted."""
+    wanted = scheme.wanted_share * len(state.points)
+    for _ in range(n_done, scheme.max_rounds):
+        recycled = recycle(state.pool)
+        reliable = pareto_k(recycled.log_weight) < RELIABLE_K
+        if reliable and recycled.effective_size >= wanted:
+            return
+        state, info = next_level(renew(state, recycled), target, scheme)
+        yield Level(state, info)
+
+
+def _reached(plan: Plan) -> str:
+    """In words, what a run that has ended by itself has reached."""
+    if plan.goal == "posterior":
+        return "temperature 1 reached"
+    start = "temperature 1" if plan.scheme.past_one else "level 0"
+    return f"the log density varies less than {_OPTIMUM:g} times as much as at {start}"
+
+
+def _how_to_go_on(path: Path) -> str:
+    return (
+        f"Everything so far is in {str(path)!r}: go on with paims.resume({str(path)!r}, "
+        "log_density), or with the same call again."
+    )
+
+
+def _nothing(status: Status, go_on: str) -> BaseException:
+    """Build the error of a run that ended before level 0."""
+    if status.name == "interrupted":
+        return KeyboardInterrupt(f"The run was {status.reason}. {go_on}".rstrip())
+    return ValueError(
+        f"The run ended before its first points were evaluated ({status.reason}): raise the "
+        f"limit or lower n_samples. {go_on}".rstrip()
+    )
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as an interruption."""
+
+
+def _interrupted(interruption: KeyboardInterrupt) -> Status:
+    if isinstance(interruption, Terminated):
+        return Status("interrupted", "terminated by a signal")
+    return Status("interrupted", "interrupted from the keyboard")
+
+
+class Interruptions:
+    """Ctrl-C and SIGTERM, taken only where nothing is lost by it.
+
+    One that arrives while the density is evaluated is raised there. Any other waits until the
+    step that it falls into is done: a level, or the writing of a file, is never left half way.
+
+    Signals that the program handles itself, and threads other than the main one, are left alone.
+    What the signals did before is restored in the end.
+
+    Attributes
+    ----------
+    waiting : KeyboardInterrupt or None
+        An interruption that has not been raised yet.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: KeyboardInterrupt | None = None
+        self._allowed = False
+        self._process = os.getpid()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interruptions:
+        if threading.current_thread() is threading.main_thread():
+            defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+            for number, default in defaults.items():
+                if signal.getsignal(number) is default:
+                    self._before[number] = signal.signal(number, self._arrived)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        interruption = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
+        # A worker process that was forked from this one has the handler too.
+        if self._allowed or os.getpid() != self._process:
+            raise interruption
+        self.waiting = interruption
+
+    def check(self) -> None:
+        """Raise what has arrived."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            raise waiting
+
+    def allowed_in(self, evaluator: Evaluator) -> Evaluator:
+        """Let interruptions through while an evaluator works."""
+
+        def evaluate(
+            density: Density, theta: Array
+        ) -> Generator[tuple[Array, Answer], None, None]:
+            with closing(evaluator(density, theta)) as answers:
+                while True:
+                    try:
+                        self._allowed = True
+                        self.check()
+                        answer = next(answers, None)
+                    finally:
+                        self._allowed = False
+                    if answer is None:
+                        return
+                    yield answer
+
+        return evaluate
+
+
+class ProgressLine:
+    """One line on the terminal while a run goes on; silent off a terminal."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted and sys.stderr.isatty()
+        self._status: Any = None
+        self._start = monotonic()
+
+    def __enter__(self) -> ProgressLine:
+        if self._wanted:
+            from rich.console import Console  # noqa: PLC0415 - only when there is a terminal
+
+            self._status = Console(stderr=True).status("level 0: drawing from the reference")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def update(self, progress: Progress) -> None:
+        """Show level, temperature, effective size, acceptance and speed."""
+        if self._status is None or not progress.infos:
+            return
+        info, n_evaluations = progress.infos[-1], progress.counts.n_evaluations
+        speed = n_evaluations / max(monotonic() - self._start, 1e-9)
+        self._status.update(
+            f"level {info.level}: beta {info.beta:.3g}, effective size {info.effective_size:.0f}, "
+            f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
+            f"{info.second_acceptance:.0%} in the second stage, {n_evaluations} evaluations, "
+            f"{speed:.0f}/s"
+        )

@@ -1,14 +1,26 @@
-"""What distinguishes the paper's scheme from the default one."""
+"""What a run was asked for: its plan, and the choices of the paper's and the default scheme.
+
+A plan is all that the draws depend on beside the density, and can be stored as JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from paims._arrays import Array
-from paims.sampling._resampling import systematic
+from paims.sampling._path import systematic
+from paims.sampling._references import Normal, Reference, SoftUniform, Uniform
+from paims.sampling._target import Target
+
+_REFERENCES: dict[str, tuple[type, tuple[str, ...]]] = {
+    "Uniform": (Uniform, ("lower", "upper")),
+    "SoftUniform": (SoftUniform, ("lower", "upper", "width")),
+    "Normal": (Normal, ("mean", "cov")),
+}
 
 
 @dataclass(frozen=True)
@@ -29,10 +41,10 @@ class Scheme:
         Whether all candidates form the final sample.
     max_sweeps : int
         Most transitions of a chain in a level.
-    forgotten : float
+    max_correlation : float or None
         Sweeps go on until the correlation between the chains' starts and ends, the largest over
-        coordinates and log p, is below this, or below 1 - 2/d where that is more. If negative,
-        all sweeps are made.
+        coordinates and log p, is below this, or below 1 - 2/d where that is more. None makes all
+        ``max_sweeps``.
     wanted_share : float
         Rounds at temperature 1 go on until the recycled sample has this effective size, relative
         to the number of points.
@@ -56,7 +68,7 @@ class Scheme:
     equal_chains: bool
     recycle: bool
     max_sweeps: int
-    forgotten: float
+    max_correlation: float | None
     wanted_share: float = 0.0
     max_rounds: int = 0
     past_one: bool = True
@@ -64,6 +76,18 @@ class Scheme:
     max_markers: int = 1000
     n_judges: int = 100
     n_jobs: int | None = None
+
+    @staticmethod
+    def from_stored(values: Mapping[str, Any]) -> Scheme:
+        """Build from the values of a file, also of those that have ``forgotten``.
+
+        It was the name of ``max_correlation``, with a negative number for None.
+        """
+        values = dict(values)
+        if "forgotten" in values:
+            forgotten = values.pop("forgotten")
+            values["max_correlation"] = None if forgotten < 0.0 else forgotten
+        return Scheme(**values)
 
     def chains(self, weight: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """Starting points of the chains (indices into the population) and their lengths."""
@@ -82,7 +106,9 @@ class Scheme:
         0.9 a third less for 0.009; in d = 10, 0.7 and 0.8 are equally accurate and the second
         saves two in five.
         """
-        return self.forgotten >= 0.0 and correlation < max(self.forgotten, 1.0 - 2.0 / n_params)
+        if self.max_correlation is None:
+            return False
+        return correlation < max(self.max_correlation, 1.0 - 2.0 / n_params)
 
     def second_stage(self, n_params: int) -> Callable[[int, np.random.Generator], Array]:
         """Scales of the second stage's steps: c0, or with shrinkage kernels c0 10^(-2 v^4).
@@ -117,7 +143,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         equal_chains=True,
         recycle=True,
         max_sweeps=10,
-        forgotten=0.7,
+        max_correlation=0.7,
         wanted_share=1.75,
         max_rounds=10,
         n_jobs=n_jobs,
@@ -132,8 +158,83 @@ def paper_scheme(n_jobs: int | None = None) -> Scheme:
         equal_chains=False,
         recycle=False,
         max_sweeps=1,
-        forgotten=np.inf,
+        max_correlation=np.inf,
         past_one=False,
         max_markers=10**9,
         n_jobs=n_jobs,
     )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a target is sampled.
+
+    Attributes
+    ----------
+    n_samples : int
+    goal : str
+    scheme : Scheme
+    names : tuple of str
+    seed : int
+    """
+
+    n_samples: int
+    goal: str
+    scheme: Scheme
+    names: tuple[str, ...]
+    seed: int
+
+
+def as_settings(plan: Plan, target: Target) -> dict[str, Any]:
+    """Everything that the draws depend on, as JSON."""
+    scheme = asdict(plan.scheme)
+    del scheme["n_jobs"]
+    return {
+        "random_state": plan.seed,
+        "n_samples": plan.n_samples,
+        "goal": plan.goal,
+        "scheme": scheme,
+        "names": list(plan.names),
+        "vectorized": target.density.vectorized,
+        "times_reference": target.times_reference,
+        "reference": _encoded(target.reference),
+        "density": getattr(target.density.log_density, "description", None),
+    }
+
+
+def upgraded_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a file with the names of today."""
+    scheme = asdict(Scheme.from_stored(settings["scheme"]))
+    del scheme["n_jobs"]
+    return {**settings, "scheme": scheme}
+
+
+def plan_of(settings: dict[str, Any], n_jobs: int | None) -> Plan:
+    """Read the plan of a checkpoint."""
+    return Plan(
+        settings["n_samples"],
+        settings["goal"],
+        Scheme(**settings["scheme"], n_jobs=n_jobs),
+        tuple(settings["names"]),
+        settings["random_state"],
+    )
+
+
+def stored_reference(settings: dict[str, Any]) -> Reference | None:
+    """The reference of a checkpoint; None if it is a program of the user's."""
+    stored = settings["reference"]
+    if stored["class"] not in _REFERENCES or "arguments" not in stored:
+        return None
+    made: Reference = _REFERENCES[stored["class"]][0](**stored["arguments"])
+    return made
+
+
+def _encoded(reference: Reference) -> dict[str, Any]:
+    name = type(reference).__name__
+    known, arguments = _REFERENCES.get(name, (None, ()))
+    if known is not type(reference):
+        return {"class": name}
+    return {
+        "class": name,
+        "arguments": {key: np.asarray(getattr(reference, key)).tolist() for key in arguments},
+    }

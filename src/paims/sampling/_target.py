@@ -1,28 +1,299 @@
-"""The density to sample: what the user gives, made safe to call."""
+"""The density to sample: what the user gives, made safe to call, counted and limited.
+
+:class:`Density` is one call of the user's function, wherever it happens: what comes back is
+checked, what is raised is explained. :class:`Target` evaluates batches of points with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+import hashlib
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from paims._arrays import Array
-from paims.sampling._calls import REJECTED, Call, LogDensity
-from paims.sampling._journal import Entry
+from paims._arrays import Array, IntArray
 from paims.sampling._references import Reference
 
+if TYPE_CHECKING:
+    from paims.sampling._result import SampleResult
 
-class StopSampling(Exception):
-    """Raised before a batch that a limit forbids; carries the reason."""
+LogDensity = Callable[[Array], Any]
+
+# States of a value: not there yet, there, or refused by an exception that counts as zero density.
+UNKNOWN, KNOWN, REJECTED = 0, 1, 2
+
+_SEARCH_SECONDS = 10.0  # for the point at which a batch raises, or as long as the batch took
+
+
+class DensityError(RuntimeError):
+    """The density raised, hung, or took its worker down.
+
+    Attributes
+    ----------
+    points : ndarray, shape (m, n_params)
+        Where.
+    result : SampleResult or None
+        What the levels before it gave.
+    """
+
+    points: Array
+    result: SampleResult | None = None
+
+    @staticmethod
+    def at(points: Array, text: str) -> DensityError:
+        """Build from the points and what happened there."""
+        error = DensityError(text)
+        error.points = points
+        return error
+
+
+def listed(points: Array, most: int = 3) -> str:
+    """Points for a message; the first few of many."""
+    shown = ", ".join(str(point.tolist()) for point in points[:most])
+    more = len(points) - most
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+@dataclass
+class Answer:
+    """Values of a batch.
+
+    Attributes
+    ----------
+    values : ndarray, shape (m,)
+        As the density gave them, NaN included; -inf where rejected.
+    rejected : ndarray of bool, shape (m,)
+        Where it raised.
+    why : str
+        The first exception among those.
+    seconds : float
+        How long it took.
+    """
+
+    values: Array
+    rejected: Array
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Density:
+    """The user's function with the rules for calling it, here or in another process.
+
+    Parameters
+    ----------
+    log_density : callable
+        Takes ``(m, n_params)`` and returns ``(m,)``; with ``vectorized=False`` takes
+        ``(n_params,)`` and returns a number.
+    vectorized : bool
+    on_error : {"raise", "reject"}
+    """
+
+    log_density: LogDensity
+    vectorized: bool = True
+    on_error: str = "raise"
+
+    def __call__(self, theta: Array) -> Answer:
+        """Evaluate a batch ``(m, n_params)``, m > 0."""
+        start = monotonic()
+        answer = self._reject(theta) if self.on_error == "reject" else self._raise(theta)
+        answer.seconds = monotonic() - start
+        return answer
+
+    def _raise(self, theta: Array) -> Answer:
+        start = monotonic()
+        try:
+            return Answer(self._values(theta), np.zeros(len(theta), dtype=bool))
+        except _Raised as raised:
+            allowed = monotonic() + max(_SEARCH_SECONDS, monotonic() - start)
+            points, error = self._search(theta, raised, allowed)
+        advice = (
+            "Correct the function, return -inf where the density is zero, or pass "
+            'on_error="reject" to count such points as zero density.'
+        )
+        where = (
+            f"at {points[0].tolist()}"
+            if len(points) == 1
+            else f"for a batch of {len(points)} points: {listed(points)}"
+        )
+        raise DensityError.at(
+            points, f"log_density raised {_described(error)} {where}. {advice}"
+        ) from error
+
+    def _search(
+        self, theta: Array, raised: _Raised, allowed: float
+    ) -> tuple[Array, BaseException | None]:
+        """Halve a batch that raises down to a point that does, as long as time allows."""
+        points, error = raised.points if raised.points is not None else theta, raised.__cause__
+        while len(points) > 1 and monotonic() < allowed:
+            middle = len(points) // 2
+            for half in (points[:middle], points[middle:]):
+                try:
+                    self._values(half)
+                except _Raised as again:
+                    points = again.points if again.points is not None else half
+                    error = again.__cause__
+                    break
+            else:
+                break  # The batch raises, its halves do not.
+        return points, error
+
+    def _reject(self, theta: Array) -> Answer:
+        """Halve a batch that raises until the points that do are alone."""
+        try:
+            return Answer(self._values(theta), np.zeros(len(theta), dtype=bool))
+        except _Raised as raised:
+            if len(theta) == 1:
+                values, rejected = np.full(1, -np.inf), np.ones(1, dtype=bool)
+                return Answer(values, rejected, _described(raised.__cause__))
+        middle = len(theta) // 2
+        a, b = self._reject(theta[:middle]), self._reject(theta[middle:])
+        return Answer(
+            np.concatenate([a.values, b.values]),
+            np.concatenate([a.rejected, b.rejected]),
+            a.why or b.why,
+        )
+
+    def _values(self, theta: Array) -> Array:
+        return checked(self._called(theta), theta, self.vectorized)
+
+    def _called(self, theta: Array) -> Any:
+        if self.vectorized:
+            try:
+                return self.log_density(theta.copy())
+            except Exception as error:
+                raise _Raised(None) from error
+        values = []
+        for i, point in enumerate(theta):
+            try:
+                values.append(self.log_density(point.copy()))
+            except Exception as error:
+                raise _Raised(theta[i : i + 1]) from error
+        return values
+
+
+class _Raised(Exception):
+    """The user's function raised; ``points`` are those that are known to be the cause."""
+
+    def __init__(self, points: Array | None) -> None:
+        self.points = points
+
+
+def _described(error: BaseException | None) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def checked(raw: Any, theta: Array, vectorized: bool) -> Array:
+    """What a density returned as an array of floats, or an error that says what is wrong."""
+    try:
+        values = np.asarray(raw)
+    except ValueError:
+        raise ValueError(
+            "log_density must return one number for each point; got a ragged list."
+        ) from None
+    if np.iscomplexobj(values) or values.dtype.kind not in "fiub":
+        raise TypeError(
+            f"log_density must return real numbers; got dtype {values.dtype}. "
+            "Return the log of a density, -inf where it is zero."
+        )
+    if values.shape != (len(theta),):
+        hint = (
+            "If your function takes one point at a time, pass vectorized=False."
+            if vectorized
+            else "Return one number for a point."
+        )
+        raise ValueError(
+            f"log_density must return shape ({len(theta)},) for a batch of shape "
+            f"{theta.shape}; got shape {values.shape}. {hint}"
+        )
+    values = values.astype(float)
+    if np.any(values == np.inf):
+        at = theta[np.argmax(values == np.inf)].tolist()
+        raise ValueError(
+            f"log_density is +inf at {at}: not a density. Return a finite number, or -inf "
+            "where the density is zero."
+        )
+    return values
+
+
+@dataclass
+class Entry:
+    """A batch: which points, and those of their values that are there.
+
+    Attributes
+    ----------
+    digest : str
+        Name of the points.
+    values : ndarray, shape (m,)
+    known : ndarray of uint8, shape (m,)
+        UNKNOWN, KNOWN or REJECTED.
+    why : str
+        First exception of those that were rejected.
+    """
+
+    digest: str
+    values: Array
+    known: Array
+    why: str = ""
+
+    @staticmethod
+    def blank(theta: Array, digest: str = "") -> Entry:
+        """Nothing known yet."""
+        return Entry(digest, np.full(len(theta), np.nan), np.full(len(theta), UNKNOWN, np.uint8))
+
+    @property
+    def missing(self) -> Array:
+        """Rows that are still to be evaluated."""
+        return np.flatnonzero(self.known == UNKNOWN)
+
+    def put(self, rows: Array, answer: Answer) -> None:
+        """Take in the values of some rows."""
+        self.values[rows] = answer.values
+        self.known[rows] = np.where(answer.rejected, REJECTED, KNOWN)
+        self.why = self.why or answer.why
+
+
+@dataclass
+class Journal:
+    """What a level has evaluated so far, so that a run that goes on need not do it again.
+
+    A level that starts from the same State draws the same points, so the values of its batches,
+    in order, are enough to bring it back to where it was.
+
+    Attributes
+    ----------
+    entries : list of Entry
+    place : int
+        How many of them have been asked for.
+    lost : bool
+        Whether entries had to be given up because the run asked for other points.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    place: int = 0
+    lost: bool = False
+
+    def begin(self, theta: Array) -> Entry:
+        """Return the entry of the next batch: one from before, or a blank one."""
+        digest = hashlib.sha256(np.ascontiguousarray(theta).tobytes()).hexdigest()
+        if self.place < len(self.entries) and self.entries[self.place].digest != digest:
+            # Another machine or version of NumPy may round differently. The level is whole
+            # without its journal, so nothing but time is lost.
+            del self.entries[self.place :]
+            self.lost = True
+        if self.place == len(self.entries):
+            self.entries.append(Entry.blank(theta, digest))
+        self.place += 1
+        return self.entries[self.place - 1]
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points with what is known of the densities there.
+    """Points with what is known of the densities there: a population, or part of one.
 
     Attributes
     ----------
@@ -31,17 +302,20 @@ class Points:
         Log density of the target; -inf where it is zero.
     log_m : ndarray, shape (n,)
         Log density of the reference.
+    island : ndarray of int, shape (n,)
+        The island that each point lives on.
     """
 
     theta: Array
     log_pi: Array
     log_m: Array
+    island: IntArray
 
     def __len__(self) -> int:
         return len(self.log_pi)
 
     def __getitem__(self, index: Any) -> Points:
-        return Points(self.theta[index], self.log_pi[index], self.log_m[index])
+        return Points(self.theta[index], self.log_pi[index], self.log_m[index], self.island[index])
 
     @staticmethod
     def concatenate(parts: list[Points]) -> Points:
@@ -50,34 +324,71 @@ class Points:
             np.concatenate([part.theta for part in parts]),
             np.concatenate([part.log_pi for part in parts]),
             np.concatenate([part.log_m for part in parts]),
+            np.concatenate([part.island for part in parts]),
         )
 
 
-class Evaluator(Protocol):
-    """Where the density is evaluated."""
+@dataclass(frozen=True)
+class Counts:
+    """What a run has counted: evaluations, those that were NaN, and those that raised.
 
-    def fill(self, call: Call, theta: Array, entry: Entry, tick: Callable[[], None]) -> None:
-        """Evaluate what is missing in an entry; ``tick`` is called whenever some of it is there.
+    ``why_rejected`` is the first exception that counted as zero density.
+    """
 
-        Parameters
-        ----------
-        call : Call
-        theta : ndarray, shape (m, n_params)
-        entry : Entry
-            Of these points.
-        tick : callable
-            May raise, which ends the evaluation.
-        """
+    n_evaluations: int = 0
+    n_nan: int = 0
+    n_rejected: int = 0
+    why_rejected: str = ""
+
+    def including(self, entry: Entry) -> Counts:
+        """Counts with those of a whole batch."""
+        return Counts(
+            self.n_evaluations + len(entry.values),
+            self.n_nan + int(np.count_nonzero(np.isnan(entry.values))),
+            self.n_rejected + int(np.count_nonzero(entry.known == REJECTED)),
+            self.why_rejected or entry.why,
+        )
 
 
-class InThisCall:
-    """Evaluates a batch by one call of the density."""
+class StopSampling(Exception):
+    """Raised before a batch that a limit forbids; carries the reason."""
 
-    def fill(self, call: Call, theta: Array, entry: Entry, tick: Callable[[], None]) -> None:
-        """Evaluate what is missing."""
-        rows = entry.missing
-        entry.put(rows, call(theta[rows]))
-        tick()
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run ends early.
+
+    Attributes
+    ----------
+    max_evaluations : int, optional
+        From the beginning of the run.
+    deadline : float, optional
+        Value of ``time.monotonic()`` after which no evaluation starts.
+    """
+
+    max_evaluations: int | None = None
+    deadline: float | None = None
+
+    def check_size(self, n_done: int, n_more: int) -> None:
+        """Refuse a batch that would pass the number of evaluations."""
+        if self.max_evaluations is not None and n_done + n_more > self.max_evaluations:
+            raise StopSampling(
+                f"the next batch of {n_more} would pass max_evaluations={self.max_evaluations}"
+            )
+
+    def check_time(self) -> None:
+        """Refuse to go on after the deadline."""
+        if self.deadline is not None and monotonic() >= self.deadline:
+            raise StopSampling("max_seconds is over")
+
+
+# Where the density is evaluated: gives rows of a batch with their values, as they come.
+Evaluator = Callable[[Density, Array], Generator[tuple[Array, Answer], None, None]]
+
+
+def in_one_call(density: Density, theta: Array) -> Generator[tuple[Array, Answer], None, None]:
+    """Evaluate a batch by one call of the density, in this process."""
+    yield np.arange(len(theta)), density(theta)
 
 
 class Recorder(Protocol):
@@ -86,8 +397,8 @@ class Recorder(Protocol):
     def begin(self, theta: Array) -> Entry:
         """Return the entry of the next batch."""
 
-    def tick(self) -> None:
-        """Notice that there are new values."""
+    def new_values(self) -> None:
+        """Notice that an entry has new values."""
 
 
 @dataclass
@@ -99,43 +410,28 @@ class Target:
 
     Parameters
     ----------
-    log_density : callable
-        Takes ``(m, n_params)`` and returns ``(m,)``; with ``vectorized=False`` takes
-        ``(n_params,)`` and returns a number.
+    density : Density
     reference : Reference
-    vectorized : bool
     times_reference : bool
         Whether the density is ``exp(log_density)`` times that of the reference.
-    max_evaluations : int, optional
-    deadline : float, optional
-        Value of ``time.monotonic()`` after which no batch starts.
-    on_error : {"raise", "reject"}
-        What to do when the density raises.
     evaluator : Evaluator
+    limits : Limits
     recorder : Recorder, optional
+    counts : Counts
+        Of the run so far.
     """
 
-    log_density: LogDensity
+    density: Density
     reference: Reference
-    vectorized: bool = True
     times_reference: bool = False
-    max_evaluations: int | None = None
-    deadline: float | None = None
-    on_error: str = "raise"
-    evaluator: Evaluator = field(default_factory=InThisCall)
+    evaluator: Evaluator = in_one_call
+    limits: Limits = Limits()
     recorder: Recorder | None = None
-    n_evaluations: int = field(default=0, init=False)
-    n_nan: int = field(default=0, init=False)
-    n_rejected: int = field(default=0, init=False)
-    why_rejected: str = field(default="", init=False)
+    counts: Counts = Counts()
 
-    def limit(self, max_evaluations: int | None, max_seconds: float | None, on_error: str) -> None:
-        """Set the limits of a run that begins now, and what an exception of the density means."""
-        self.max_evaluations, self.on_error = max_evaluations, on_error
-        self.deadline = None if max_seconds is None else monotonic() + max_seconds
-
-    def evaluate(self, theta: Array) -> Points:
-        """Evaluate a batch ``(m, n_params)``."""
+    def evaluate(self, theta: Array, island: IntArray | None = None) -> Points:
+        """Evaluate a batch ``(m, n_params)``; ``island`` is that of each point, by default 0."""
+        theta = np.ascontiguousarray(theta)
         log_m = np.asarray(self.reference.log_density(theta), dtype=float)
         if log_m.shape != (len(theta),):
             raise ValueError(
@@ -147,58 +443,42 @@ class Target:
         if np.any(inside):
             values = self._values(theta[inside])
             log_pi[inside] = values + log_m[inside] if self.times_reference else values
-        return Points(theta, log_pi, log_m)
+        if island is None:
+            island = np.zeros(len(theta), dtype=np.int64)
+        return Points(theta, log_pi, log_m, island)
 
     def log_pi(self, theta: Array) -> Array:
-        """Log density of the target at a batch, without limits or counts."""
-        return self.bare().evaluate(np.atleast_2d(theta)).log_pi
+        """Log density of the target at a batch."""
+        return self.evaluate(np.atleast_2d(theta)).log_pi
 
     def bare(self) -> Target:
-        """Copy without limits, counts and records."""
-        return Target(
-            self.log_density,
-            self.reference,
-            self.vectorized,
-            self.times_reference,
-            on_error=self.on_error,
-        )
+        """Copy that is evaluated in this process, without limits and records."""
+        return Target(self.density, self.reference, self.times_reference)
 
     def raw(self, theta: Array) -> Array:
         """What the density returns at a few points, not counted or recorded."""
-        entry = Entry.blank(theta)
-        self.evaluator.fill(self._call, theta, entry, lambda: None)
-        return entry.values
-
-    @cached_property
-    def _call(self) -> Call:
-        return Call(self.log_density, self.vectorized, self.on_error)
+        return replace(self, recorder=None)._filled(Entry.blank(theta), theta).values
 
     def _values(self, theta: Array) -> Array:
         """Evaluate points inside the support, or look them up."""
-        if (
-            self.max_evaluations is not None
-            and self.n_evaluations + len(theta) > self.max_evaluations
-        ):
-            raise StopSampling(
-                f"the next batch of {len(theta)} would pass max_evaluations={self.max_evaluations}"
-            )
+        self.limits.check_size(self.counts.n_evaluations, len(theta))
         entry = Entry.blank(theta) if self.recorder is None else self.recorder.begin(theta)
         if entry.missing.size:
-            self._check_time()
-            self.evaluator.fill(self._call, theta, entry, self._tick)
-        self.n_evaluations += len(theta)
-        is_nan = np.isnan(entry.values)
-        self.n_nan += int(np.count_nonzero(is_nan))
-        self.n_rejected += int(np.count_nonzero(entry.known == REJECTED))
-        self.why_rejected = self.why_rejected or entry.why
-        return np.where(is_nan, -np.inf, entry.values)
+            self.limits.check_time()
+            self._filled(entry, theta)
+        self.counts = self.counts.including(entry)
+        return np.where(np.isnan(entry.values), -np.inf, entry.values)
 
-    def _check_time(self) -> None:
-        if self.deadline is not None and monotonic() >= self.deadline:
-            raise StopSampling("max_seconds is over")
+    def _filled(self, entry: Entry, theta: Array) -> Entry:
+        """Evaluate what is missing in an entry.
 
-    def _tick(self) -> None:
-        """Keep what is there, and end in the middle of a batch only if nothing is lost."""
-        if self.recorder is not None:
-            self.recorder.tick()
-            self._check_time()
+        What is there is kept; the run ends in the middle of a batch only if nothing is lost.
+        """
+        missing = entry.missing
+        with closing(self.evaluator(self.density, theta[missing])) as answers:
+            for rows, answer in answers:
+                entry.put(missing[rows], answer)
+                if self.recorder is not None:
+                    self.recorder.new_values()
+                    self.limits.check_time()
+        return entry

@@ -16,16 +16,14 @@ ratio rho_r(xi2) / rho_r(x) enters the acceptance. With one cluster it is the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from paims._arrays import Array
-from paims.sampling._clusters import Clusters
 from paims.sampling._path import log_tempered
-from paims.sampling._proposal import MarkerMixture
+from paims.sampling._proposal import MarkerMixture, by_island
 from paims.sampling._target import Points, Target
 
 Scale = Callable[[int, np.random.Generator], Array]
@@ -33,7 +31,7 @@ Scale = Callable[[int, np.random.Generator], Array]
 
 @dataclass(frozen=True)
 class Proposed:
-    """Points with the level's density and p_hat there: a chain's states, or candidates.
+    """Points with the level's density and p_hat there: the chains' states, or candidates.
 
     Attributes
     ----------
@@ -41,7 +39,7 @@ class Proposed:
     log_p : ndarray, shape (n,)
         Log density of the level.
     log_p_hat : ndarray, shape (n,)
-        Log of the mixture with the local acceptance inside.
+        Log of the mixture with the local acceptance inside; that of the point's island.
     """
 
     points: Points
@@ -49,10 +47,22 @@ class Proposed:
     log_p_hat: Array
 
     @staticmethod
-    def of(points: Points, beta: float, mixture: MarkerMixture) -> Proposed:
-        """Look the points up in the mixture."""
+    def of(points: Points, beta: float, mixtures: Sequence[MarkerMixture]) -> Proposed:
+        """Look the points up in the mixtures of their islands."""
         log_p = log_tempered(points, beta)
-        return Proposed(points, log_p, mixture.log_p_hat(points.theta, log_p))
+        log_p_hat = np.empty(len(points))
+        for mixture, rows in by_island(mixtures, points.island):
+            log_p_hat[rows] = mixture.log_p_hat(points.theta[rows], log_p[rows])
+        return Proposed(points, log_p, log_p_hat)
+
+    @staticmethod
+    def concatenate(parts: list[Proposed]) -> Proposed:
+        """Join several sets."""
+        return Proposed(
+            Points.concatenate([part.points for part in parts]),
+            np.concatenate([part.log_p for part in parts]),
+            np.concatenate([part.log_p_hat for part in parts]),
+        )
 
     def __len__(self) -> int:
         return len(self.log_p)
@@ -62,16 +72,9 @@ class Proposed:
 
     def replaced(self, where: Array, by: Proposed) -> Proposed:
         """Copy with the rows ``where`` taken from ``by`` (which has just those rows)."""
-        theta, log_pi, log_m = (
-            self.points.theta.copy(),
-            self.points.log_pi.copy(),
-            self.points.log_m.copy(),
-        )
-        log_p, log_p_hat = self.log_p.copy(), self.log_p_hat.copy()
-        theta[where] = by.points.theta
-        log_pi[where], log_m[where] = by.points.log_pi, by.points.log_m
-        log_p[where], log_p_hat[where] = by.log_p, by.log_p_hat
-        return Proposed(Points(theta, log_pi, log_m), log_p, log_p_hat)
+        source = np.arange(len(self))
+        source[where] = len(self) + np.arange(len(by))
+        return Proposed.concatenate([self, by])[source]
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SecondStage:
-    """A second-stage proposal on its way to being evaluated."""
+    """Second-stage proposals on their way to being evaluated, one for each chain."""
 
-    chains: Array  # which chains take part
     theta: Array
     cluster: Array
     log_rho_here: Array
@@ -108,20 +110,24 @@ def first_stage(
 
 
 def propose_second(
-    state: Proposed, chains: Array, clusters: Clusters, scale: Scale, rng: np.random.Generator
+    state: Proposed, mixtures: Sequence[MarkerMixture], scale: Scale, rng: np.random.Generator
 ) -> SecondStage:
-    """Draw the second-stage candidates of the given chains.
+    """Draw the second-stage candidate of each chain.
 
     Each step has a scale of its own that does not depend on the state, which keeps it symmetric.
     """
-    theta = state.points.theta[chains]
-    _, log_rho = clusters.log_responsibilities(np.ascontiguousarray(theta))
-    edges = np.cumsum(np.exp(log_rho), axis=1)
-    draw = rng.random(len(theta))[:, None] * edges[:, -1:]
-    cluster = np.minimum(np.sum(draw >= edges, axis=1), len(clusters) - 1)
-    step = np.einsum("nab,nb->na", clusters.chol[cluster], rng.standard_normal(theta.shape))
-    here = log_rho[np.arange(len(theta)), cluster]
-    return SecondStage(chains, theta + scale(len(theta), rng)[:, None] * step, cluster, here)
+    proposed, cluster = np.empty_like(state.points.theta), np.empty(len(state), dtype=np.int64)
+    log_rho_here = np.empty(len(state))
+    for mixture, rows in by_island(mixtures, state.points.island):
+        clusters, theta = mixture.markers.clusters, state.points.theta[rows]
+        _, log_rho = clusters.log_responsibilities(theta)
+        edges = np.cumsum(np.exp(log_rho), axis=1)
+        draw = rng.random(len(rows))[:, None] * edges[:, -1:]
+        r = np.minimum(np.sum(draw >= edges, axis=1), len(clusters) - 1)
+        step = np.einsum("nab,nb->na", clusters.chol[r], rng.standard_normal(theta.shape))
+        proposed[rows] = theta + scale(len(rows), rng)[:, None] * step
+        cluster[rows], log_rho_here[rows] = r, log_rho[np.arange(len(rows)), r]
+    return SecondStage(proposed, cluster, log_rho_here)
 
 
 def second_stage(
@@ -130,17 +136,15 @@ def second_stage(
     second: Proposed,
     proposal: SecondStage,
     locally_accepted: Array,
-    clusters: Clusters,
+    mixtures: Sequence[MarkerMixture],
     log_uniform: Array,
 ) -> Array:
-    """Which of the chains of the second stage move to their second candidate.
-
-    ``state``, ``first`` (the candidates that were rejected) and ``locally_accepted`` have one row
-    for each chain of ``proposal.chains``.
-    """
-    _, log_rho = clusters.log_responsibilities(np.ascontiguousarray(second.points.theta))
-    there = log_rho[np.arange(len(second)), proposal.cluster]
-    log_ratio = second.log_p - state.log_p + there - proposal.log_rho_here
+    """Which chains move to their second candidate; ``first`` are those that were rejected."""
+    log_rho_there = np.empty(len(second))
+    for mixture, rows in by_island(mixtures, second.points.island):
+        _, log_rho = mixture.markers.clusters.log_responsibilities(second.points.theta[rows])
+        log_rho_there[rows] = log_rho[np.arange(len(rows)), proposal.cluster[rows]]
+    log_ratio = second.log_p - state.log_p + log_rho_there - proposal.log_rho_here
     with np.errstate(invalid="ignore"):  # rows that were rejected locally do not use it
         stay_there = log1mexp(log_alpha_global(first, second))
         delayed = stay_there - log1mexp(log_alpha_global(first, state))
@@ -157,24 +161,24 @@ def log1mexp(x: Array) -> Array:
 
 
 def step(
-    states: list[Proposed],
-    candidates: list[Proposed],
-    local: list[Array],
-    mixtures: list[MarkerMixture],
+    state: Proposed,
+    candidate: Proposed,
+    locally_accepted: Array,
+    mixtures: Sequence[MarkerMixture],
     target: Target,
     beta: float,
     scale: Scale,
     rng: np.random.Generator,
-) -> tuple[list[Proposed], list[Outcome]]:
-    """One transition of the chains of every island; their second stages are one batch.
+) -> tuple[Proposed, Outcome]:
+    """One transition of all chains; their second stages are one batch.
 
     Parameters
     ----------
-    states, candidates : list of Proposed
-        One for each island, one row for each chain.
-    local : list of ndarray of bool
-        Which candidates were accepted locally.
-    mixtures : list of MarkerMixture
+    state, candidate : Proposed
+        One row for each chain.
+    locally_accepted : ndarray of bool
+        Which candidates were.
+    mixtures : sequence of MarkerMixture
         The mixture that the candidates of each island came from.
     target : Target
     beta : float
@@ -182,40 +186,16 @@ def step(
         ``scale(n, rng)`` gives c0 of n second-stage steps.
     rng : Generator
     """
-    moved = [
-        first_stage(state, candidate, accepted, np.log(rng.random(len(state))))
-        for state, candidate, accepted in zip(states, candidates, local, strict=True)
-    ]
-    proposals = [
-        propose_second(state, np.flatnonzero(~accepted), mixture.markers.clusters, scale, rng)
-        for state, accepted, mixture in zip(states, moved, mixtures, strict=True)
-    ]
-    evaluated = evaluate_together(target, [proposal.theta for proposal in proposals])
-    new_states, outcomes = [], []
-    for i, (state, candidate, mixture) in enumerate(
-        zip(states, candidates, mixtures, strict=True)
-    ):
-        chains = proposals[i].chains
-        second = Proposed.of(evaluated[i], beta, mixture)
-        took = second_stage(
-            state[chains],
-            candidate[chains],
-            second,
-            proposals[i],
-            local[i][chains],
-            mixture.markers.clusters,
-            np.log(rng.random(len(chains))),
-        )
-        after = state.replaced(moved[i], candidate[moved[i]]).replaced(chains[took], second[took])
-        new_states.append(after)
-        second_accepted = np.zeros(len(state), dtype=bool)
-        second_accepted[chains[took]] = True
-        outcomes.append(Outcome(local[i], moved[i], second_accepted))
-    return new_states, outcomes
-
-
-def evaluate_together(target: Target, thetas: list[Array]) -> list[Points]:
-    """Evaluate several sets of points as one batch."""
-    joint = target.evaluate(np.concatenate(thetas))
-    edges = np.cumsum([0] + [len(theta) for theta in thetas])
-    return [joint[a:b] for a, b in pairwise(edges)]
+    moved = first_stage(state, candidate, locally_accepted, np.log(rng.random(len(state))))
+    stayed = np.flatnonzero(~moved)
+    here = state[stayed]
+    proposal = propose_second(here, mixtures, scale, rng)
+    second = Proposed.of(target.evaluate(proposal.theta, here.points.island), beta, mixtures)
+    log_uniform = np.log(rng.random(len(stayed)))
+    took = second_stage(
+        here, candidate[stayed], second, proposal, locally_accepted[stayed], mixtures, log_uniform
+    )
+    after = state.replaced(moved, candidate[moved]).replaced(stayed[took], second[took])
+    second_accepted = np.zeros(len(state), dtype=bool)
+    second_accepted[stayed[took]] = True
+    return after, Outcome(locally_accepted, moved, second_accepted)

@@ -13,7 +13,7 @@ def mixture_sums(
     log_p: Array,
     mean: Array,
     inv_chol: Array,
-    pull: Array,
+    slope: Array,
     base: Array,
     offsets: Array,
     log_p_marker: Array,
@@ -25,7 +25,7 @@ def mixture_sums(
         members = slice(int(offsets[r]), int(offsets[r + 1]))
         v = (x - mean[r]) @ inv_chol[r].T
         exponent[:, members] = (
-            base[members] + v @ pull[:, members] - half_precision * np.sum(v**2, axis=1)[:, None]
+            base[members] + v @ slope[:, members] - half_precision * np.sum(v**2, axis=1)[:, None]
         )
     limited = exponent + np.minimum(0.0, log_p[:, None] - log_p_marker)
     with np.errstate(divide="ignore"):

@@ -1,0 +1,403 @@
+"""Sample a density: the functions that users call, and the checks of what they pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paims._parallel import n_threads
+from paims.sampling._checkpoint import CheckpointError, open_checkpoint, read_checkpoint
+from paims.sampling._level import Progress
+from paims.sampling._references import Reference
+from paims.sampling._result import SampleResult
+from paims.sampling._run import Execution, Level, levels, run
+from paims.sampling._scheme import (
+    Plan,
+    Scheme,
+    as_settings,
+    default_scheme,
+    paper_scheme,
+    plan_of,
+    stored_reference,
+)
+from paims.sampling._target import Density, LogDensity, Target
+
+
+def anneal(
+    log_density: LogDensity | None = None,
+    reference: Reference | None = None,
+    n_samples: int | None = None,
+    *,
+    goal: str = "posterior",
+    scheme: str | Scheme = "default",
+    log_likelihood: LogDensity | None = None,
+    prior: Reference | None = None,
+    vectorized: bool = True,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Iterator[Level]:
+    """Step through the annealing by hand.
+
+    Parameters are those of :func:`sample`. The first item is level 0, the draws from the
+    reference; the last is the one that reaches the goal.
+
+    Examples
+    --------
+    >>> import numpy as np, paims
+    >>> density = lambda x: -0.5 * np.sum((x / 0.1) ** 2, axis=1)
+    >>> box = paims.Uniform([-2, -2], [2, 2])
+    >>> for level in paims.anneal(density, box, n_samples=500, random_state=1):
+    ...     pass
+    >>> level.state.beta
+    1.0
+    """
+    target = as_target(log_density, reference, log_likelihood, prior, vectorized)
+    plan = as_plan(target, n_samples, goal, as_scheme(scheme, n_jobs), None, random_state)
+    return levels(target, plan, Progress())
+
+
+def sample(
+    log_density: LogDensity | None = None,
+    reference: Reference | None = None,
+    n_samples: int | None = None,
+    *,
+    goal: str = "posterior",
+    scheme: str | Scheme = "default",
+    log_likelihood: LogDensity | None = None,
+    prior: Reference | None = None,
+    names: Sequence[str] | None = None,
+    vectorized: bool = True,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    max_levels: int = 500,
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
+    executor: Any = None,
+    on_error: str = "raise",
+    batch_timeout: float | None = None,
+) -> SampleResult:
+    """Sample a density, all its modes with their masses, and its evidence.
+
+    Parameters
+    ----------
+    log_density : callable
+        Log of the density, not necessarily normalised: takes a batch ``(m, n_params)`` and returns
+        ``(m,)``. -inf and NaN mean zero. The value at a point must not depend on the batch that
+        it comes in: batches are split as it suits (see ``executor`` and ``checkpoint``).
+    reference : Reference
+        Where the annealing starts: a normalised distribution that covers the density, such as
+        :class:`Uniform`, :class:`SoftUniform`, :class:`Normal`, :class:`Product`, or any object
+        with ``sample(n, rng)`` and ``log_density(x)``. The density is taken as zero outside its
+        support. Its tails must be at least as heavy as the density's: what it hardly ever draws
+        is hardly ever found.
+    n_samples : int, optional
+        Points at each level; by default max(2000, 300 n_params).
+    goal : {"posterior", "optimum"}
+        Stop at temperature 1, or go on towards 0 until the standard deviation of the log density
+        is a tenth of what it was at temperature 1 (with the paper's scheme: at level 0): nearly
+        optimal points.
+    scheme : {"default", "paper"} or Scheme
+        The paper's own choices, or those that measurement favours.
+    log_likelihood, prior : callable and Reference
+        The engineers' form, in place of ``log_density`` and ``reference``: the density is prior
+        times likelihood and the annealing starts at the prior.
+    names : sequence of str, optional
+        Names of the parameters.
+    vectorized : bool
+        False for a function of a single point ``(n_params,)`` that returns a number.
+    random_state : int, Generator or None
+        Same value, same draws, to the bit, for any ``n_jobs``.
+    n_jobs : int, optional
+        Threads of the sampler's own sums; None for all cores.
+    max_evaluations, max_seconds : optional
+        The run ends before the batch that would pass the limit, with what it has. Evaluations
+        are counted from the beginning of the run, seconds from this call.
+    max_levels : int
+        Most annealing levels.
+    progress : bool
+        Show progress, when standard error is a terminal.
+    checkpoint : str or path, optional
+        File that the run is written to after each level. If it is there and holds the same run,
+        the run goes on from it and ends with the same draws, to the bit; so does
+        :func:`paims.resume`. A file of another run is refused. ``random_state=None`` takes that
+        of the file. A density may have an attribute ``description``, a dictionary of strings and
+        numbers such as hashes of its data, which has to be the same too.
+    checkpoint_every : float
+        Seconds after which the file is written inside a level too.
+    executor : optional
+        Where the density is evaluated; by default in this process. A
+        ``concurrent.futures.Executor`` (threads, processes, MPI); a function that makes one, such
+        as ``lambda: ProcessPoolExecutor(4)``, which is called again when a worker has died; a
+        ``joblib.Parallel``; or a ``distributed.Client`` of a Dask cluster. Batches are split by
+        what a point is seen to cost. The draws are the same to the bit for every choice.
+    on_error : {"raise", "reject"}
+        What to do if the density raises an exception: end the run with a
+        :class:`~paims.sampling.DensityError` that says where it did, or count the point as zero
+        density.
+    batch_timeout : float, optional
+        Seconds after which a batch of points that has not returned ends the run, with a
+        :class:`~paims.sampling.DensityError` that has the points.
+
+    Returns
+    -------
+    SampleResult
+        ``status`` says whether the goal was reached. Ctrl-C and SIGTERM (unless the program
+        handles it) end the run too, within one batch, with what it has.
+
+    Examples
+    --------
+    >>> import numpy as np, paims
+    >>> def log_density(x):
+    ...     left = -0.5 * np.sum((x + 0.5) ** 2, axis=1) / 0.01
+    ...     right = -0.5 * np.sum((x - 0.5) ** 2, axis=1) / 0.01
+    ...     return np.logaddexp(left + np.log(0.1), right + np.log(0.9))
+    >>> result = paims.sample(log_density, paims.Uniform([-2, -2], [2, 2]), random_state=0)
+    >>> [round(mode.mass, 1) for mode in result.modes()]
+    [0.9, 0.1]
+    """
+    execution = Execution(
+        n_jobs=n_jobs,
+        max_evaluations=max_evaluations,
+        max_seconds=max_seconds,
+        max_levels=max_levels,
+        progress=progress,
+        checkpoint_every=checkpoint_every,
+        executor=executor,
+        on_error=on_error,
+        batch_timeout=batch_timeout,
+    )
+    target = as_target(log_density, reference, log_likelihood, prior, vectorized, on_error)
+    plan = as_plan(target, n_samples, goal, as_scheme(scheme, n_jobs), names, random_state)
+    if checkpoint is None:
+        return run(target, plan, execution, None)
+    opened = open_checkpoint(
+        Path(checkpoint),
+        checkpoint_every,
+        as_settings(plan, target),
+        any_seed=random_state is None,
+        n_jobs=n_jobs,
+    )
+    return run(target, replace(plan, seed=opened.settings["random_state"]), execution, opened)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    log_density: LogDensity,
+    *,
+    reference: Reference | None = None,
+    n_jobs: int | None = None,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    max_levels: int = 500,
+    progress: bool = True,
+    checkpoint_every: float = 60.0,
+    executor: Any = None,
+    on_error: str = "raise",
+    batch_timeout: float | None = None,
+) -> SampleResult:
+    """Go on with a run of :func:`paims.sample` from its checkpoint.
+
+    The result is that of a run that was never interrupted, to the bit. The file goes on being
+    written; that of a finished run gives its result again.
+
+    Parameters
+    ----------
+    path : str or path
+        File that was passed to :func:`paims.sample` as ``checkpoint``.
+    log_density : callable
+        The density that the run began with (or its log likelihood, if it began with a likelihood
+        and a prior): functions are not stored. It is compared with two stored values.
+    reference : Reference, optional
+        Needed if the run began with a reference, or prior, that is not
+        :class:`~paims.Uniform`, :class:`~paims.SoftUniform` or :class:`~paims.Normal`.
+    n_jobs, max_evaluations, max_seconds, max_levels, progress
+        As in :func:`paims.sample`.
+    checkpoint_every, executor, on_error, batch_timeout
+        As there too. None of these need be as it was when the run began.
+
+    Returns
+    -------
+    SampleResult
+
+    Raises
+    ------
+    CheckpointError
+        If the file is no checkpoint, is damaged, or is of another version, density or reference.
+
+    Examples
+    --------
+    >>> import numpy as np, paims, tempfile, warnings
+    >>> density = lambda x: -0.5 * np.sum((x / 0.1) ** 2, axis=1)
+    >>> box = paims.Uniform([-2, -2], [2, 2])
+    >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", paims.SamplingWarning)
+    ...     path = f"{folder}/run.h5"
+    ...     part = paims.sample(density, box, 500, random_state=1, max_levels=2, checkpoint=path)
+    ...     whole = paims.resume(path, density)
+    >>> part.status.name, whole.status.name
+    ('stopped', 'converged')
+    """
+    execution = Execution(
+        n_jobs=n_jobs,
+        max_evaluations=max_evaluations,
+        max_seconds=max_seconds,
+        max_levels=max_levels,
+        progress=progress,
+        checkpoint_every=checkpoint_every,
+        executor=executor,
+        on_error=on_error,
+        batch_timeout=batch_timeout,
+    )
+    opened = read_checkpoint(Path(path), checkpoint_every, n_jobs)
+    settings = opened.settings
+    where = stored_reference(settings) if reference is None else reference
+    if where is None:
+        raise CheckpointError(
+            f"The run in {str(Path(path))!r} began with a reference of class "
+            f"{settings['reference']['class']}, which files cannot hold: pass it again, "
+            "paims.resume(path, log_density, reference=...)."
+        )
+    if settings["times_reference"]:
+        target = as_target(None, None, log_density, where, settings["vectorized"], on_error)
+    else:
+        target = as_target(log_density, where, None, None, settings["vectorized"], on_error)
+    return run(target, plan_of(settings, n_jobs), execution, opened)
+
+
+def as_plan(
+    target: Target,
+    n_samples: int | None,
+    goal: str,
+    scheme: Scheme,
+    names: Sequence[str] | None,
+    random_state: Any,
+) -> Plan:
+    """What the run is asked for; without a random state the seed is a new one."""
+    if goal not in ("posterior", "optimum"):
+        raise ValueError(f'goal must be "posterior" or "optimum"; got {goal!r}.')
+    n_params = _n_params(target)
+    return Plan(
+        as_n_samples(n_samples, n_params),
+        goal,
+        scheme,
+        as_names(names, n_params),
+        as_seed(random_state),
+    )
+
+
+def _n_params(target: Target) -> int:
+    n_params = getattr(target.reference, "n_params", None)
+    if n_params is None:
+        n_params = np.shape(target.reference.sample(1, np.random.default_rng(0)))[-1]
+    return int(n_params)
+
+
+def default_n_samples(n_params: int) -> int:
+    """Points at each level, if no number is asked for."""
+    return max(2000, 300 * n_params)
+
+
+def least_n_samples(n_params: int) -> int:
+    """Fewest points at each level."""
+    return 20 * (n_params + 1)
+
+
+def as_n_samples(n_samples: int | None, n_params: int) -> int:
+    """Points at each level."""
+    if n_samples is None:
+        return default_n_samples(n_params)
+    least = least_n_samples(n_params)
+    if not isinstance(n_samples, (int, np.integer)) or n_samples < least:
+        raise ValueError(
+            f"n_samples must be an integer of at least {least} for {n_params} parameters; "
+            f"got {n_samples!r}."
+        )
+    return int(n_samples)
+
+
+def as_names(names: Sequence[str] | None, n_params: int) -> tuple[str, ...]:
+    """Names of the parameters."""
+    if names is None:
+        return tuple(f"x{i + 1}" for i in range(n_params))
+    if isinstance(names, str) or len(names) != n_params:
+        raise ValueError(
+            f"names must have one entry for each of {n_params} parameters; got {names!r}."
+        )
+    return tuple(str(name) for name in names)
+
+
+def as_target(
+    log_density: LogDensity | None,
+    reference: Reference | None,
+    log_likelihood: LogDensity | None,
+    prior: Reference | None,
+    vectorized: bool,
+    on_error: str = "raise",
+) -> Target:
+    """The density in either form."""
+    if log_likelihood is not None or prior is not None:
+        if log_density is not None or reference is not None:
+            raise TypeError(
+                "Give either log_density and reference, or log_likelihood and prior; not both."
+            )
+        if log_likelihood is None or prior is None:
+            raise TypeError("log_likelihood and prior go together; one of them is missing.")
+        _callable(log_likelihood, "log_likelihood")
+        density = Density(log_likelihood, vectorized, on_error)
+        return Target(density, _reference(prior, "prior"), times_reference=True)
+    if log_density is None or reference is None:
+        raise TypeError(
+            "sample needs log_density and reference (or log_likelihood and prior); got "
+            f"log_density={log_density!r}, reference={reference!r}."
+        )
+    _callable(log_density, "log_density")
+    return Target(Density(log_density, vectorized, on_error), _reference(reference, "reference"))
+
+
+def _callable(function: Any, what: str) -> None:
+    if not callable(function):
+        raise TypeError(f"{what} must be a function of a batch (m, n_params); got {function!r}.")
+
+
+def _reference(reference: Any, what: str) -> Reference:
+    if isinstance(reference, type) or not isinstance(reference, Reference):
+        raise TypeError(
+            f"{what} must have sample(n, rng) and log_density(x), such as paims.Uniform(lower, "
+            f"upper); got {reference!r}."
+        )
+    return reference
+
+
+def as_scheme(scheme: str | Scheme, n_jobs: int | None) -> Scheme:
+    """A scheme, by its name or as it is."""
+    n_threads(n_jobs)  # refuses a bad value before any work
+    if isinstance(scheme, Scheme):
+        return scheme
+    makers = {"default": default_scheme, "paper": paper_scheme}
+    if scheme not in makers:
+        raise ValueError(f'scheme must be "default" or "paper"; got {scheme!r}.')
+    return makers[scheme](n_jobs)
+
+
+def as_seed(random_state: Any) -> int:
+    """One integer that names all random streams of the run."""
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative; got {random_state}.")
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int.from_bytes(random_state.bytes(16), "little")
+    if random_state is not None and not isinstance(random_state, np.random.Generator):
+        raise TypeError(
+            "random_state must be an integer, a numpy Generator or RandomState, or None; got "
+            f"{random_state!r}."
+        )
+    return int.from_bytes(np.random.default_rng(random_state).bytes(16), "little")
