@@ -76,7 +76,7 @@ def files(n: int, n_forged: int) -> int:
 
 
 def _read_checkpoint(path: Path) -> object:
-    return checkpoint.read_checkpoint(path, None)
+    return checkpoint.read_checkpoint(path)
 
 
 def _damage(

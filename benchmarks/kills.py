@@ -88,10 +88,9 @@ def survive(n_kills: int, seed: int) -> int:
                 killed += 1
                 level = "no file yet"
                 if path.exists():
-                    _, snapshot = read_checkpoint(path, None)
-                    level = (
-                        f"{len(snapshot.infos)} levels, {len(snapshot.journal.entries)} batches"
-                    )
+                    saved = read_checkpoint(path)
+                    n_levels, n_batches = len(saved.progress.infos), len(saved.journal.entries)
+                    level = f"{n_levels} levels, {n_batches} batches"
                 print(f"kill {killed:2d} after {wait:5.2f} s: readable, {level}", flush=True)
             same = found == expected
             failures += not same

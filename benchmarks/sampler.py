@@ -215,8 +215,8 @@ def moves(seeds: range, scheme: str | Scheme, only: str) -> None:
         f"{'sweeps':10} {'log Z bias':>10} {'rms':>7} {'path bias':>9} {'mass rms':>8} {'sd':>7}"
     )
     for label, scheme_ in (
-        ("once", replace(base, max_sweeps=1, forgotten=-1.0)),
-        ("3 times", replace(base, max_sweeps=3, forgotten=-1.0)),
+        ("once", replace(base, max_sweeps=1, max_correlation=None)),
+        ("3 times", replace(base, max_sweeps=3, max_correlation=None)),
     ):
         rows = []
         for seed in seeds:

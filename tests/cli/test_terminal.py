@@ -130,5 +130,5 @@ def test_an_interrupted_fit_goes_on(big_runs: Path, tmp_path: Path, how: str) ->
     # nothing half written, and all that is needed to go on
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["emulator.checkpoint.h5", "runs.csv"]
-    _, snapshot = read_checkpoint(tmp_path / "emulator.checkpoint.h5", None)
-    assert snapshot.infos
+    saved = read_checkpoint(tmp_path / "emulator.checkpoint.h5")
+    assert saved.progress.infos

@@ -20,7 +20,7 @@ import paims
 from paims.sampling import Reference
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
 from paims.sampling._proposal import MarkerMixture, Markers
-from paims.sampling._target import Points, Target
+from paims.sampling._target import Density, Points, Target
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,23 @@ TOY = Toy(
 
 def wide_target(log_density: Any = TOY.log_density) -> Target:
     """The toy with a reference that cuts nothing off."""
-    return Target(log_density, paims.Normal([0.0, 0.0], 100.0))
+    return target_of(log_density, paims.Normal([0.0, 0.0], 100.0))
+
+
+def target_of(log_density: Any, reference: Reference) -> Target:
+    """A density with its reference, evaluated in one call."""
+    return Target(Density(log_density), reference)
+
+
+def points_of(theta: Floats, log_pi: Floats, log_m: Floats) -> Points:
+    """Points of one island."""
+    return Points(theta, log_pi, log_m, np.zeros(len(theta), dtype=np.int64))
+
+
+def on_islands(target: Target, draws: Sequence[Floats]) -> Points:
+    """A population that has these draws on its islands."""
+    island = np.repeat(np.arange(len(draws)), [len(theta) for theta in draws])
+    return target.evaluate(np.concatenate(list(draws)), island)
 
 
 def as_points(log_density: Any, theta: Floats) -> Points:
@@ -121,7 +137,7 @@ def brute_kernels(mixture: MarkerMixture, x: Floats) -> Floats:
     columns = []
     for j, r in enumerate(markers.label):
         mean = markers.clusters.mean[r]
-        centre = mixture.pull * markers.theta[j] + (1 - mixture.pull) * mean
+        centre = mixture.retained * markers.theta[j] + (1 - mixture.retained) * mean
         cov = mixture.spread**2 * markers.clusters.chol[r] @ markers.clusters.chol[r].T
         kernel = multivariate_normal(centre, cov).logpdf(x).reshape(len(x))
         columns.append(np.log(markers.weight[j]) + kernel)

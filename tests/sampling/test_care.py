@@ -225,7 +225,7 @@ class TestForms:
     def test_a_scheme_of_ones_own(self) -> None:
         scheme = Scheme(
             n_islands=2, shrinking=False, equal_chains=True, recycle=True, max_sweeps=3,
-            forgotten=0.7,
+            max_correlation=0.7,
         )  # fmt: skip
         result = sample(scheme=scheme, n=600)
         assert abs(result.log_evidence - LOG_Z) < 5 * result.log_evidence_error + 0.1

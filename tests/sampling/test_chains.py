@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sampling.kit import TOY, Floats, labelled_markers, wide_target
+from tests.sampling.kit import TOY, Floats, labelled_markers, points_of, wide_target
 from tests.sampling.test_level import PAPER, SCHEME, stepped
 
 from paims.sampling import _level as level
 from paims.sampling._level import _correlation, _sweep, next_level
 from paims.sampling._proposal import MarkerMixture
-from paims.sampling._target import Points
 from paims.sampling._transition import Outcome, Proposed
 
 
@@ -42,35 +41,33 @@ class TestChains:
 
     def test_sweeps_go_on_until_the_starts_are_forgotten(self) -> None:
         target, states = stepped(2)
-        for forgotten in (-1.0, 0.7, 2.0):
-            scheme = replace(SCHEME, forgotten=forgotten, max_sweeps=4)
+        for wanted in (None, 0.7, 2.0):
+            scheme = replace(SCHEME, max_correlation=wanted, max_sweeps=4)
             _, info = next_level(states[2], target, scheme)
-            if forgotten == -1.0:
+            if wanted is None:
                 assert info.n_sweeps == 4
-            elif forgotten == 2.0:
+            elif wanted == 2.0:
                 assert info.n_sweeps == 1
             else:
                 assert info.correlation < 0.7 or info.n_sweeps == 4
 
     def test_high_dimension_asks_for_less(self) -> None:
-        scheme = replace(SCHEME, forgotten=0.7)
+        scheme = replace(SCHEME, max_correlation=0.7)
         assert not scheme.enough(0.75, 2)
         assert not scheme.enough(0.75, 6)
         assert not scheme.enough(0.85, 10)
         assert scheme.enough(0.75, 10)
         assert scheme.enough(0.85, 20)
         assert not scheme.enough(np.inf, 20)
-        assert not replace(scheme, forgotten=-1.0).enough(-1.0, 20)
+        assert not replace(scheme, max_correlation=None).enough(-1.0, 20)
 
     def test_correlation_is_the_largest_over_coordinates_and_log_p(self) -> None:
         rng = np.random.default_rng(0)
         a, b = rng.standard_normal((2, 500, 2))
         b[:, 1] = 0.8 * a[:, 1] + 0.6 * b[:, 1]
 
-        def of(x: Floats, log_p: Floats) -> list[Proposed]:
-            points = Points(x, log_p, log_p)
-            whole = Proposed(points, log_p, log_p)
-            return [whole[np.arange(200)], whole[np.arange(200, 500)]]
+        def of(x: Floats, log_p: Floats) -> Proposed:
+            return Proposed(points_of(x, log_p, log_p), log_p, log_p)
 
         flat = np.zeros(500)
         found = _correlation(of(a, flat), of(b, flat))
@@ -94,40 +91,37 @@ class TestSweep:
 
     def test_every_candidate_is_used_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         used: list[Floats] = []
-        local_seen: list[Any] = []
 
-        def step(states: Any, candidates: Any, local: Any, *rest: Any) -> Any:
-            used.append(candidates[0].points.theta)
-            local_seen.append(local[0])
-            no = np.zeros(len(states[0]), dtype=bool)
-            return candidates, [Outcome(local[0], ~no, no)]
+        def step(state: Any, candidate: Any, local: Any, *rest: Any) -> Any:
+            used.append(candidate.points.theta)
+            no = np.zeros(len(state), dtype=bool)
+            return candidate, Outcome(local, ~no, no)
 
         monkeypatch.setattr(level, "step", step)
         mixture, target = self.mixture(), wide_target()
-        start = Proposed.of(target.evaluate(TOY.sample(3, np.random.default_rng(1))), 1.0, mixture)
-        (after,), (batch,), _ = _sweep(
-            [start], [self.LENGTHS], [mixture], target, 1.0, PAPER, np.random.default_rng(2)
+        start = Proposed.of(
+            target.evaluate(TOY.sample(3, np.random.default_rng(1))), 1.0, (mixture,)
+        )
+        after, (batch,), _ = _sweep(
+            start, self.LENGTHS, (mixture,), target, 1.0, PAPER, np.random.default_rng(2)
         )
         assert [len(theta) for theta in used] == [3, 2, 1]
         np.testing.assert_array_equal(np.concatenate(used), batch.points.theta)
         np.testing.assert_array_equal(after.points.theta, batch.points.theta)
-        assert target.n_evaluations == 3 + 6
+        assert target.counts.n_evaluations == 3 + 6
 
     def test_chains_go_on_from_their_own_last_state(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def step(states: Any, candidates: Any, local: Any, *rest: Any) -> Any:
-            old = states[0]
-            moved = Points(
-                old.points.theta + np.array([1.0, 0.0]), old.points.log_pi, old.points.log_m
-            )
+        def step(old: Any, candidate: Any, local: Any, *rest: Any) -> Any:
+            moved = replace(old.points, theta=old.points.theta + np.array([1.0, 0.0]))
             no = np.zeros(len(old), dtype=bool)
-            return [Proposed(moved, old.log_p, old.log_p_hat)], [Outcome(local[0], no, no)]
+            return Proposed(moved, old.log_p, old.log_p_hat), Outcome(local, no, no)
 
         monkeypatch.setattr(level, "step", step)
         mixture, target = self.mixture(), wide_target()
         x = np.array([[0.0, 10.0], [0.0, 20.0], [0.0, 30.0]])
-        start = Proposed.of(target.evaluate(x), 1.0, mixture)
-        (after,), _, _ = _sweep(
-            [start], [self.LENGTHS], [mixture], target, 1.0, PAPER, np.random.default_rng(2)
+        start = Proposed.of(target.evaluate(x), 1.0, (mixture,))
+        after, _, _ = _sweep(
+            start, self.LENGTHS, (mixture,), target, 1.0, PAPER, np.random.default_rng(2)
         )
         found = sorted(map(tuple, after.points.theta.tolist()))
         # the start itself is never recorded: every state comes after a transition
@@ -146,7 +140,9 @@ class TestSweep:
         # The share of candidates accepted locally is E min(1, p(xi)/p(theta_j)).
         mixture, target = self.mixture(), wide_target()
         n = 20_000
-        start = Proposed.of(target.evaluate(TOY.sample(n, np.random.default_rng(1))), 1.0, mixture)
+        start = Proposed.of(
+            target.evaluate(TOY.sample(n, np.random.default_rng(1))), 1.0, (mixture,)
+        )
         lengths = np.ones(n, dtype=np.int64)
         drawn: list[Any] = []
         right = MarkerMixture.sample
@@ -157,7 +153,7 @@ class TestSweep:
 
         monkeypatch.setattr(MarkerMixture, "sample", sample)
         _, _, (outcome,) = _sweep(
-            [start], [lengths], [mixture], target, 1.0, SCHEME, np.random.default_rng(2)
+            start, lengths, (mixture,), target, 1.0, SCHEME, np.random.default_rng(2)
         )
         theta, marker = drawn[0]
         ratio = TOY.log_density(theta) - mixture.markers.log_p[marker]

@@ -63,7 +63,7 @@ def sample(density: Any, path: Path | None = None, **options: Any) -> SampleResu
 def on_clock(now: list[float]) -> Iterator[None]:
     """A clock that tells the time in ``now``."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("_target", "_checkpoint", "_calls", "_inside"):
+        for module in ("_target", "_checkpoint", "_workers", "_run"):
             patch.setattr(f"paims.sampling.{module}.monotonic", lambda: now[0])
         yield
 
@@ -158,7 +158,7 @@ def test_seconds_end_a_run_inside_a_batch(path: Path) -> None:
         with pytest.raises(ValueError, match="max_seconds is over"):
             sample(slow, path, max_seconds=6000.0, checkpoint_every=600.0)
         assert now[0] <= 6000.0 + 32 * 60.0
-        saved = checkpoint.read_checkpoint(path, None)[1].journal.entries[0]
+        saved = checkpoint.read_checkpoint(path).journal.entries[0]
         assert 100 <= np.count_nonzero(saved.known) < 300
         done = paims.resume(path, slow, checkpoint_every=1e6)
     assert_same(sample(TARGET.log_density), done)
@@ -292,10 +292,9 @@ class TestRefused:
 def test_other_points_are_evaluated_anew(path: Path) -> None:
     """As on a machine that rounds differently: the journal is given up, the level is not."""
     sample(Interrupting(10), path)
-    settings, snapshot = checkpoint.read_checkpoint(path, None)
-    assert snapshot.journal.entries
-    snapshot.journal.entries[0].digest = "another"
-    opened = checkpoint.Checkpoint(path, 60.0, settings, snapshot)
+    opened = checkpoint.read_checkpoint(path)
+    assert opened.journal.entries
+    opened.journal.entries[0].digest = "another"
     opened._write()
     with pytest.warns(paims.SamplingWarning, match="not the same to the bit"):
         ended = paims.resume(path, TARGET.log_density)

@@ -6,9 +6,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from tests.sampling import twin
 from tests.sampling.kit import Floats
 
-from paims.sampling import _compiled, _twin
+from paims.sampling import _compiled
 from paims.sampling._clusters import Clusters
 
 RTOL = 1e-12
@@ -45,7 +46,7 @@ def sums_of(
     _compiled.mixture_sums(x, log_p, *args, plain, local, half, len(x))
     assert np.all(np.isnan(plain[:half]))
     _compiled.mixture_sums(x, log_p, *args, plain, local, 0, half)
-    return (plain, local), _twin.mixture_sums(x, log_p, *args)
+    return (plain, local), twin.mixture_sums(x, log_p, *args)
 
 
 class TestMixtureSums:
@@ -127,7 +128,7 @@ class TestExpectation:
         log_resp = np.empty((50, n_clusters))
         args = (np.log(clusters.share), clusters.mean, clusters.inv_chol)
         value = _compiled.expectation(x, w, log_resp, *args)
-        expected_value, expected = _twin.expectation(x, w, *args)
+        expected_value, expected = twin.expectation(x, w, *args)
         assert value == pytest.approx(expected_value, rel=RTOL)
         np.testing.assert_allclose(log_resp, expected, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(logsumexp(log_resp, axis=1), 0.0, atol=1e-12)
@@ -154,7 +155,7 @@ class TestMaximisation:
             np.empty((n_clusters, n_params, n_params)),
         )
         _compiled.maximisation(x, w, log_resp, *out)
-        for a, b in zip(out, _twin.maximisation(x, w, log_resp), strict=True):
+        for a, b in zip(out, twin.maximisation(x, w, log_resp), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10)
 
     def test_hard_assignment_gives_sample_moments(self) -> None:
@@ -175,10 +176,10 @@ class TestWholeEM:
     ) -> tuple[float, Floats]:
         value = -np.inf
         for _ in range(n_steps):
-            share, mean, cov = _twin.maximisation(x, w, log_resp)
+            share, mean, cov = twin.maximisation(x, w, log_resp)
             inv = np.linalg.inv(np.linalg.cholesky(cov + np.diag(floor)))
             previous = value
-            value, log_resp = _twin.expectation(x, w, np.log(share), mean, inv)
+            value, log_resp = twin.expectation(x, w, np.log(share), mean, inv)
             if value - previous < 1e-4:
                 break
         return value, log_resp

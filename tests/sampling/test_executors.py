@@ -19,18 +19,16 @@ from tests.sampling.test_checkpoint import assert_same
 import paims
 from paims import gp
 from paims.inference import density as density_of
-from paims.sampling import DensityError, SampleResult
-from paims.sampling._calls import Call
-from paims.sampling._journal import Entry
-from paims.sampling.executors import _shipping, evaluating
-from paims.sampling.executors._pooled import Pooled
+from paims.sampling import DensityError, SampleResult, _workers
+from paims.sampling._target import Density
+from paims.sampling._workers import Shipment, Workers, evaluate_shipped, evaluating
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 
 # Workers that share nothing with this process: neither threads nor locks nor densities. They come
 # from a server that has imported what they need.
 CONTEXT = get_context("forkserver")
-CONTEXT.set_forkserver_preload(["paims.sampling.executors._shipping", "tests.sampling.hurting"])
+CONTEXT.set_forkserver_preload(["paims.sampling._workers", "tests.sampling.hurting"])
 processes = partial(ProcessPoolExecutor, 2, mp_context=CONTEXT)
 
 
@@ -129,10 +127,10 @@ class TestPieces:
         def __init__(self, cost: float) -> None:
             self.cost, self.sizes = cost, list[int]()
 
-        def run(self, call: Call, pieces: list[Floats], timeout: float | None) -> Any:
+        def run(self, density: Density, pieces: list[Floats], timeout: float | None) -> Any:
             self.sizes = [len(piece) for piece in pieces]
             for i in reversed(range(len(pieces))):
-                answer = call(pieces[i])
+                answer = density(pieces[i])
                 answer.seconds = self.cost * len(pieces[i])
                 yield i, answer
 
@@ -140,13 +138,13 @@ class TestPieces:
 
     def sizes(self, cost: float, n: int, every: float | None = None) -> list[int]:
         noting = self.Noting(cost)
-        pooled = Pooled(noting, every, None)
-        call = Call(lambda x: x[:, 0])
+        workers = Workers(noting, every, None)
+        theta = np.arange(float(n))[:, None]
         for _ in range(2):  # the first measures the cost
-            theta = np.arange(float(n))[:, None]
-            entry = Entry.blank(theta)
-            pooled.fill(call, theta, entry, lambda: None)
-            np.testing.assert_array_equal(entry.values, theta[:, 0])
+            values = np.full(n, np.nan)
+            for rows, answer in workers(Density(lambda x: x[:, 0]), theta):
+                values[rows] = answer.values
+            np.testing.assert_array_equal(values, theta[:, 0])
         return noting.sizes
 
     def test_costly_points_keep_all_workers_busy_to_the_end(self) -> None:
@@ -164,18 +162,18 @@ class TestPieces:
 
 
 def test_the_density_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    shipment = _shipping.Shipment(Call(two_modes))
-    monkeypatch.setattr(_shipping, "_known", {})
+    shipment = Shipment(Density(two_modes))
+    monkeypatch.setattr(_workers, "_received", {})
     x = np.zeros((3, 2))
-    assert _shipping.evaluate(shipment.name, None, x) is None
-    first = _shipping.evaluate(shipment.name, shipment.content, x)
-    again = _shipping.evaluate(shipment.name, None, x)
+    assert evaluate_shipped(shipment.name, None, x) is None
+    first = evaluate_shipped(shipment.name, shipment.content, x)
+    again = evaluate_shipped(shipment.name, None, x)
     assert first is not None
     assert again is not None
     np.testing.assert_array_equal(first.values, again.values)
     for i in range(10):  # a worker that lives long does not keep what nobody asks for
-        _shipping.evaluate(str(i), shipment.content, x)
-    assert len(_shipping._known) <= 4
+        evaluate_shipped(str(i), shipment.content, x)
+    assert len(_workers._received) <= 4
 
 
 class TestDeath:

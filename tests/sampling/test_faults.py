@@ -127,5 +127,5 @@ def test_files_that_the_system_does_not_let_grow(whole: SampleResult, tmp_path: 
     assert len(said) == 1
     assert "could not be written (File too large). The run goes on" in said[0]
     assert [item.name for item in tmp_path.iterdir()] == ["run.h5"]
-    assert read_checkpoint(path, None)[1].state is not None  # an earlier one, whole
+    assert read_checkpoint(path).progress.state is not None  # an earlier one, whole
     assert_same(whole, paims.resume(path, two_modes, progress=False))

@@ -46,15 +46,15 @@ def one_transition(
 ) -> tuple[Proposed, Proposed, Outcome]:
     """Before, after, and what happened; the candidates are made as a level makes them."""
     target = wide_target()
-    before = Proposed.of(target.evaluate(start), 1.0, mixture)
+    before = Proposed.of(target.evaluate(start), 1.0, (mixture,))
     theta, marker = mixture.sample(len(start), rng)
     points = target.evaluate(theta)
     log_p = log_tempered(points, 1.0)
     _, log_p_hat = mixture.log_densities(theta, log_p)
     local = np.log(rng.random(len(theta))) < log_p - mixture.markers.log_p[marker]
     candidate = Proposed(points, log_p, log_p_hat)
-    (after,), (outcome,) = transition.step(
-        [before], [candidate], [local], [mixture], target, 1.0, SCHEMES[kind].second_stage(2), rng
+    after, outcome = transition.step(
+        before, candidate, local, (mixture,), target, 1.0, SCHEMES[kind].second_stage(2), rng
     )
     return before, after, outcome
 
@@ -185,8 +185,8 @@ def no_delayed_factors(monkeypatch: pytest.MonkeyPatch) -> None:
 def only_forward_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second stage with (1 - alpha_g) of the candidate alone."""
 
-    def wrong(s: Any, first: Any, second: Any, q: Any, local: Any, clusters: Any, u: Any) -> Any:
-        _, log_rho = clusters.log_responsibilities(second.points.theta)
+    def wrong(s: Any, first: Any, second: Any, q: Any, local: Any, mixtures: Any, u: Any) -> Any:
+        _, log_rho = mixtures[0].markers.clusters.log_responsibilities(second.points.theta)
         there = log_rho[np.arange(len(second)), q.cluster]
         stay = transition.log1mexp(transition.log_alpha_global(first, second))
         log_ratio = second.log_p - s.log_p + there - q.log_rho_here
@@ -200,7 +200,7 @@ def no_cluster_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     right = transition.second_stage
 
     def wrong(s: Any, first: Any, second: Any, proposal: Any, *rest: Any) -> Any:
-        _, log_rho = rest[1].log_responsibilities(second.points.theta)
+        _, log_rho = rest[1][0].markers.clusters.log_responsibilities(second.points.theta)
         there = log_rho[np.arange(len(second)), proposal.cluster]
         return right(s, first, second, replace(proposal, log_rho_here=there), *rest)
 
@@ -219,11 +219,11 @@ def perturbed_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The published code: the first state of a chain is the marker plus noise, unadjusted."""
     right = transition.step
 
-    def wrong(states: Any, *rest: Any) -> Any:
-        mixture, target, beta, rng = rest[2][0], rest[3], rest[4], rest[6]
-        theta = states[0].points.theta
+    def wrong(state: Any, *rest: Any) -> Any:
+        mixtures, target, beta, rng = rest[2], rest[3], rest[4], rest[6]
+        theta = state.points.theta
         moved = theta + 0.4 * rng.standard_normal(theta.shape)
-        return right([Proposed.of(target.evaluate(moved), beta, mixture)], *rest)
+        return right(Proposed.of(target.evaluate(moved), beta, mixtures), *rest)
 
     monkeypatch.setattr(transition, "step", wrong)
 

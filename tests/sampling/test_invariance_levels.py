@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.sampling.kit import TOY, Floats, mean_z, wide_target
+from tests.sampling.kit import TOY, Floats, mean_z, on_islands, target_of, wide_target
 
 import paims
 from paims.sampling import Scheme, default_scheme
@@ -20,20 +20,21 @@ from paims.sampling import _level as level
 from paims.sampling._level import State, next_level
 from paims.sampling._target import Target
 
-ONCE = replace(default_scheme(1), max_sweeps=1, forgotten=-1.0)
+ONCE = replace(default_scheme(1), max_sweeps=1, max_correlation=None)
 THRICE = replace(ONCE, max_sweeps=3)
 
 
 def state_at(target: Target, beta: float, draws: list[Floats], seed: int, scheme: Scheme) -> State:
     """Islands of exact draws at an inverse temperature."""
     assert len(draws) == scheme.n_islands
-    islands = tuple(target.evaluate(theta) for theta in draws)
     zeros = (0.0,) * len(draws)
-    return State(3, beta, islands, zeros, seed, initial_sd=1.0, pool=())
+    return State(3, beta, on_islands(target, draws), zeros, seed, initial_sd=1.0, pool=())
 
 
 def gaussian_target(n_params: int) -> Target:
-    return Target(lambda x: -0.5 * np.sum(x**2, axis=1), paims.Normal(np.zeros(n_params), 100.0))
+    return target_of(
+        lambda x: -0.5 * np.sum(x**2, axis=1), paims.Normal(np.zeros(n_params), 100.0)
+    )
 
 
 def shrinkage(scheme: Scheme, n_params: int = 6, size: int = 80, replicates: int = 60) -> Floats:
@@ -72,7 +73,7 @@ def test_tempered_density_is_invariant(beta: float) -> None:
     # Gaussian target and reference: the path is Gaussian, with precisions that add up (beta < 1),
     # or the target's times beta.
     reference_var, var, mean = 4.0, 0.25, np.array([1.5, -1.0])
-    target = Target(
+    target = target_of(
         lambda x: -0.5 * np.sum((x - mean) ** 2, axis=1) / var,
         paims.Normal([0.0, 0.0], reference_var),
     )

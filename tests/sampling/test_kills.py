@@ -51,7 +51,7 @@ def test_killed_in_batches_and_in_writes(tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     for at, place in ((6, "batch"), (3, "write"), (2, "rename")):
         assert live(path, at, place).returncode == -signal.SIGKILL
-        read_checkpoint(path, None)
+        read_checkpoint(path)
     done = live(path, 0, "")
     assert done.returncode == 0, done.stderr
     box = paims.Uniform([-2.0, -2.0], [2.0, 2.0])

@@ -7,16 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
-from tests.sampling.kit import Floats
+from tests.sampling.kit import Floats, points_of
 
-from paims.sampling._numeric import log_sum_exp, log_sum_exp_rows, normalised
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
+    log_mean_exp,
+    log_sum_exp,
+    log_sum_exp_rows,
     log_tempered,
     next_beta,
+    normalised,
+    systematic,
 )
-from paims.sampling._resampling import systematic
 from paims.sampling._target import Points
 
 
@@ -27,7 +30,7 @@ def some_points(n: int = 400, seed: int = 0, n_dead: int = 0) -> Points:
     log_m = -0.5 * np.sum(theta**2, axis=1) - 1.5 * np.log(2 * np.pi)
     log_pi = -0.5 * np.sum((theta - 1.0) ** 2, axis=1) / 0.01
     log_pi[:n_dead] = -np.inf
-    return Points(theta, log_pi, log_m)
+    return points_of(theta, log_pi, log_m)
 
 
 class TestTempered:
@@ -49,7 +52,7 @@ class TestTempered:
         np.testing.assert_array_equal(dead, np.arange(len(points)) < 3)
 
     def test_a_point_outside_the_reference_is_zero(self) -> None:
-        points = Points(np.zeros((1, 1)), np.array([-np.inf]), np.array([-np.inf]))
+        points = points_of(np.zeros((1, 1)), np.array([-np.inf]), np.array([-np.inf]))
         assert log_tempered(points, 0.5)[0] == -np.inf
         assert log_incremental_weights(points, 0.0, 0.5)[0] == -np.inf
 
@@ -68,7 +71,7 @@ class TestIncrementalWeights:
         rng = np.random.default_rng(0)
         x = rng.standard_normal((200_000, 1))
         log_m = -0.5 * x[:, 0] ** 2 - 0.5 * np.log(2 * np.pi)
-        points = Points(x, -0.5 * x[:, 0] ** 2 / 0.25, log_m)
+        points = points_of(x, -0.5 * x[:, 0] ** 2 / 0.25, log_m)
         w = np.exp(log_incremental_weights(points, 0.0, 0.3))
         precision = 0.3 / 0.25 + 0.7
         truth = (2 * np.pi) ** (-0.7 / 2) * np.sqrt(2 * np.pi / precision)
@@ -114,7 +117,7 @@ class TestNextBeta:
         points = some_points()
         # Close to 1 no step can cost half of the points.
         assert next_beta(points, 1 - 1e-6, 0.5, 1.0) == 1.0
-        flat = Points(points.theta, points.log_m.copy(), points.log_m)
+        flat = points_of(points.theta, points.log_m.copy(), points.log_m)
         assert next_beta(flat, 0.0, 0.5, 1.0) == 1.0
 
     def test_stays_at_the_ceiling(self) -> None:
@@ -129,7 +132,7 @@ class TestNextBeta:
 
     def test_equal_densities_can_go_on_for_ever(self) -> None:
         points = some_points()
-        flat = Points(points.theta, np.full(len(points), -1.234), points.log_m)
+        flat = points_of(points.theta, np.full(len(points), -1.234), points.log_m)
         found = next_beta(flat, 1.0, 0.5, np.inf)
         assert np.isfinite(found)
         assert found > 1.0
@@ -137,7 +140,7 @@ class TestNextBeta:
     @pytest.mark.parametrize("scale", [1e-12, 1e9])
     def test_log_densities_of_any_scale(self, scale: float) -> None:
         points = some_points()
-        scaled = Points(points.theta, scale * points.log_pi, points.log_m)
+        scaled = points_of(points.theta, scale * points.log_pi, points.log_m)
         found = next_beta(scaled, 1.0, 0.5, np.inf)
         size = effective_size(log_incremental_weights(scaled, 1.0, found))
         assert size == pytest.approx(200, rel=1e-3)
@@ -150,6 +153,7 @@ class TestNumeric:
     def test_log_sum_exp_is_scipys(self, values: list[float]) -> None:
         x = np.array(values)
         assert log_sum_exp(x) == pytest.approx(float(logsumexp(x)), rel=1e-14)
+        assert log_mean_exp(x) == pytest.approx(float(logsumexp(x) - np.log(len(x))), rel=1e-14)
         np.testing.assert_allclose(
             log_sum_exp_rows(np.stack([x, x + 1])), logsumexp(x) + np.arange(2)
         )

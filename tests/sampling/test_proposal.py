@@ -78,12 +78,12 @@ class TestDensities:
         kernels[np.arange(3), chosen] = -np.inf
         expected = logsumexp(kernels, axis=1) - np.log1p(-markers.weight[chosen])
         whole = mixture.log_density(markers.theta[chosen])
-        np.testing.assert_allclose(mixture.without(chosen, whole), expected, rtol=1e-8)
+        np.testing.assert_allclose(mixture.log_density_without(chosen, whole), expected, rtol=1e-8)
 
 
 def test_collapse_is_the_limit_of_the_general_formula() -> None:
     limit, general = some_mixture("collapsed"), some_mixture("nearly collapsed")
-    assert limit.pull == 0.0 < general.pull < 1e-6
+    assert limit.retained == 0.0 < general.retained < 1e-6
     x = TOY.sample(100, np.random.default_rng(2))
     log_p = TOY.log_density(x)
     for a, b in zip(limit.log_densities(x, log_p), general.log_densities(x, log_p), strict=True):
@@ -117,7 +117,7 @@ class TestSample:
         counts = np.bincount(j, minlength=len(markers.weight))
         assert chisquare(counts, markers.weight * len(x)).pvalue > 1e-5
         r = markers.label[j]
-        centre = mixture.pull * markers.theta[j] + (1 - mixture.pull) * clusters.mean[r]
+        centre = mixture.retained * markers.theta[j] + (1 - mixture.retained) * clusters.mean[r]
         white = np.einsum("nab,nb->na", clusters.inv_chol[r], x - centre) / mixture.spread
         for column in white.T:
             assert kstest(column, norm.cdf).pvalue > 1e-5
@@ -195,12 +195,12 @@ class TestChooseSpread:
         markers = some_mixture("shrinking", n=200).markers
         x = TOY.sample(150, np.random.default_rng(8))
         log_p = TOY.log_density(x)
-        chosen = choose_spread(markers, x, np.full(150, 1 / 150), log_p)
+        chosen = choose_spread(markers, x, log_p)
         costs = [self.cost(markers, x, log_p, spread) for spread in SPREADS]
         assert chosen.spread == SPREADS[int(np.argmin(costs))]
-        assert chosen.pull == pytest.approx(np.sqrt(1 - chosen.spread**2))
+        assert chosen.retained == pytest.approx(np.sqrt(1 - chosen.spread**2))
 
-    def test_weights_count(self) -> None:
+    def test_depends_on_where_it_is_judged(self) -> None:
         # Points of the wide mode only, against points of the narrow one only.
         markers = some_mixture("shrinking", n=400, seed=1).markers
         rng = np.random.default_rng(9)
@@ -208,16 +208,16 @@ class TestChooseSpread:
         log_p = TOY.log_density(x)
         side = x[:, 0] > 0.6
         for member in (side, ~side):
-            w = member / member.sum()
             costs = [self.cost(markers, x[member], log_p[member], s) for s in SPREADS]
-            assert choose_spread(markers, x, w, log_p).spread == SPREADS[int(np.argmin(costs))]
+            chosen = choose_spread(markers, x[member], log_p[member])
+            assert chosen.spread == SPREADS[int(np.argmin(costs))]
 
     def test_gaussian_markers_collapse_and_a_ring_does_not(self) -> None:
         rng = np.random.default_rng(10)
         gauss, judges = rng.standard_normal((2, 300, 2))
         markers = mixture_of(gauss, np.zeros(300), 1.0, clustered=False).markers
         log_p = -0.5 * np.sum(judges**2, axis=1)
-        assert choose_spread(markers, judges, np.full(300, 1 / 300), log_p).spread >= 0.8
+        assert choose_spread(markers, judges, log_p).spread >= 0.8
 
         def ring(n: int) -> Floats:
             phi, radius = rng.uniform(0, 2 * np.pi, n), 1 + 0.05 * rng.standard_normal(n)
@@ -226,12 +226,12 @@ class TestChooseSpread:
         markers = mixture_of(ring(300), np.zeros(300), 1.0, clustered=False).markers
         x = ring(300)
         log_p = -0.5 * ((np.hypot(*x.T) - 1) / 0.05) ** 2
-        assert choose_spread(markers, x, np.full(300, 1 / 300), log_p).spread <= 0.3
+        assert choose_spread(markers, x, log_p).spread <= 0.3
 
     def test_judges_that_no_mixture_reaches(self) -> None:
         markers = some_mixture("shrinking").markers
         x = np.full((5, 2), 1e4)
-        chosen = choose_spread(markers, x, np.full(5, 0.2), np.zeros(5))
+        chosen = choose_spread(markers, x, np.zeros(5))
         assert chosen.spread in SPREADS
 
 
@@ -240,7 +240,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(n_jobs: int) -> None:
     base = some_mixture("shrinking", n=200)
     x = TOY.sample(1000, np.random.default_rng(11))
     log_p = TOY.log_density(x)
-    mixture = MarkerMixture(base.markers, base.spread, base.pull, n_jobs)
+    mixture = MarkerMixture(base.markers, base.spread, base.retained, n_jobs)
     for a, b in zip(base.log_densities(x, log_p), mixture.log_densities(x, log_p), strict=True):
         assert np.array_equal(a, b)
 

@@ -14,12 +14,13 @@ from tests.sampling.kit import (
     brute_kernels,
     labelled_markers,
     mean_z,
+    mixture_of,
+    points_of,
     wide_target,
 )
 
 from paims.sampling import _transition as transition
 from paims.sampling._proposal import MarkerMixture
-from paims.sampling._target import Points
 from paims.sampling._transition import (
     Proposed,
     SecondStage,
@@ -33,7 +34,7 @@ from paims.sampling._transition import (
 
 def proposed(log_p: Any, log_p_hat: Any) -> Proposed:
     log_p = np.atleast_1d(np.asarray(log_p, dtype=float))
-    points = Points(np.zeros((len(log_p), 2)), log_p, np.zeros(len(log_p)))
+    points = points_of(np.zeros((len(log_p), 2)), log_p, np.zeros(len(log_p)))
     return Proposed(points, log_p, np.atleast_1d(np.asarray(log_p_hat, dtype=float)))
 
 
@@ -83,11 +84,9 @@ class TestSecondStage:
         rng = np.random.default_rng(1)
         n = 40_000
         x = np.array([0.9, 0.3])
-        state = Proposed.of(as_points(TOY.log_density, np.tile(x, (n, 1))), 1.0, mixture)
+        state = Proposed.of(as_points(TOY.log_density, np.tile(x, (n, 1))), 1.0, (mixture,))
         clusters = mixture.markers.clusters
-        drawn = propose_second(
-            state, np.arange(n), clusters, lambda size, _: np.full(size, 1.3), rng
-        )
+        drawn = propose_second(state, (mixture,), lambda size, _: np.full(size, 1.3), rng)
         _, log_rho = clusters.log_responsibilities(x[None])
         share = np.exp(log_rho[0])
         assert share.min() > 0.02
@@ -103,24 +102,22 @@ class TestSecondStage:
             assert np.max(np.abs(z)) < 5
 
     def test_scales_are_drawn_step_by_step(self, mixture: MarkerMixture) -> None:
-        state = Proposed.of(as_points(TOY.log_density, np.zeros((3, 2))), 1.0, mixture)
+        state = Proposed.of(as_points(TOY.log_density, np.zeros((3, 2))), 1.0, (mixture,))
         drawn = propose_second(
-            state,
-            np.array([2, 0]),
-            mixture.markers.clusters,
+            state[np.array([2, 0])],
+            (mixture,),
             lambda n, _: np.arange(n, dtype=float),
             np.random.default_rng(0),
         )
         assert np.all(drawn.theta[0] == 0.0)
         assert np.all(drawn.theta[1] != 0.0)
-        np.testing.assert_array_equal(drawn.chains, [2, 0])
 
     @pytest.mark.parametrize("local", [True, False])
     def test_acceptance_is_its_formula(self, mixture: MarkerMixture, local: bool) -> None:
         rng = np.random.default_rng(2)
         n = 300
         x, xi, x2 = (
-            Proposed.of(as_points(TOY.log_density, TOY.sample(n, rng)), 1.0, mixture)
+            Proposed.of(as_points(TOY.log_density, TOY.sample(n, rng)), 1.0, (mixture,))
             for _ in range(3)
         )
         clusters = mixture.markers.clusters
@@ -133,23 +130,22 @@ class TestSecondStage:
             stay, stay2 = (1 - np.minimum(1, weight[1] / w) for w in (weight[0], weight[2]))
             possible = stay > 0  # else the first stage would have moved
             ratio = np.where(possible, ratio * stay2 / np.where(possible, stay, 1.0), np.nan)
-        proposal = SecondStage(np.arange(n), x2.points.theta, r, here)
+        proposal = SecondStage(x2.points.theta, r, here)
         usable = np.isfinite(ratio) & (ratio < 1) & (ratio > 0)
         assert np.count_nonzero(usable) > 50
         for factor, accepted in ((1 - 1e-9, True), (1 + 1e-9, False)):
             log_u = np.log(np.where(usable, ratio * factor, 1.0))
-            took = second_stage(x, xi, x2, proposal, np.full(n, local), clusters, log_u)
+            took = second_stage(x, xi, x2, proposal, np.full(n, local), (mixture,), log_u)
             assert np.all(took[usable] == accepted)
 
     def test_zero_density_is_never_accepted(self, mixture: MarkerMixture) -> None:
-        state = Proposed.of(as_points(TOY.log_density, np.zeros((2, 2))), 1.0, mixture)
+        state = Proposed.of(as_points(TOY.log_density, np.zeros((2, 2))), 1.0, (mixture,))
         first = Proposed(state.points, state.log_p - 1.0, state.log_p_hat)
         dead = Proposed(state.points, np.full(2, -np.inf), np.full(2, -np.inf))
-        clusters = mixture.markers.clusters
-        proposal = SecondStage(np.arange(2), state.points.theta, np.zeros(2, int), np.zeros(2))
+        proposal = SecondStage(state.points.theta, np.zeros(2, int), np.zeros(2))
         for local in (True, False):
             took = second_stage(
-                state, first, dead, proposal, np.full(2, local), clusters, np.full(2, -1e300)
+                state, first, dead, proposal, np.full(2, local), (mixture,), np.full(2, -1e300)
             )
             assert not np.any(took)
 
@@ -168,30 +164,28 @@ def test_first_stage_is_in_detailed_balance(mixture: MarkerMixture) -> None:
         return np.sum(np.exp(brute_kernels(mixture, z) + local), axis=1)
 
     px, py = (np.exp(TOY.log_density(z)) for z in (x, y))
-    state = Proposed.of(as_points(TOY.log_density, x), 1.0, mixture)
-    candidate = Proposed.of(as_points(TOY.log_density, y), 1.0, mixture)
+    state = Proposed.of(as_points(TOY.log_density, x), 1.0, (mixture,))
+    candidate = Proposed.of(as_points(TOY.log_density, y), 1.0, (mixture,))
     forth = px * passed(y) * np.exp(log_alpha_global(candidate, state))
     back = py * passed(x) * np.exp(log_alpha_global(state, candidate))
     np.testing.assert_allclose(forth, back, rtol=1e-9)
 
 
-def test_step_writes_what_the_outcomes_say(mixture: MarkerMixture) -> None:
+def test_step_writes_what_the_outcome_says(mixture: MarkerMixture) -> None:
     rng = np.random.default_rng(6)
     target = wide_target()
     n = 500
-    state = Proposed.of(target.evaluate(TOY.sample(n, rng)), 1.0, mixture)
-    candidate = Proposed.of(target.evaluate(mixture.sample(n, rng)[0]), 1.0, mixture)
+    theta = TOY.sample(60, rng)
+    other = mixture_of(theta, TOY.log_density(theta), 0.9)
+    mixtures = (mixture, other)
+    island = np.repeat([0, 1], [400, 100])
+    state = Proposed.of(target.evaluate(TOY.sample(n, rng), island), 1.0, mixtures)
+    drawn = np.concatenate([mixture.sample(400, rng)[0], other.sample(100, rng)[0]])
+    candidate = Proposed.of(target.evaluate(drawn, island), 1.0, mixtures)
     local = rng.random(n) < 0.6
-    before = target.n_evaluations
-    (after, other), (outcome, _) = transition.step(
-        [state, state[:100]],
-        [candidate, candidate[:100]],
-        [local, local[:100]],
-        [mixture, mixture],
-        target,
-        1.0,
-        lambda size, _: np.full(size, 0.7),
-        rng,
+    before = target.counts.n_evaluations
+    after, outcome = transition.step(
+        state, candidate, local, mixtures, target, 1.0, lambda size, _: np.full(size, 0.7), rng
     )
     theta = after.points.theta
     moved, second = outcome.globally_accepted, outcome.second_accepted
@@ -200,21 +194,21 @@ def test_step_writes_what_the_outcomes_say(mixture: MarkerMixture) -> None:
     np.testing.assert_array_equal(theta[stayed], state.points.theta[stayed])
     assert np.all(np.any(theta[second] != state.points.theta[second], axis=1))
     assert min(moved.sum(), second.sum(), stayed.sum()) > 20
-    assert len(other) == 100
-    # what is known of the points has moved with them
-    fresh = Proposed.of(target.evaluate(theta), 1.0, mixture)
+    # what is known of the points has moved with them, each in the mixture of its own island
+    np.testing.assert_array_equal(after.points.island, island)
+    fresh = Proposed.of(target.bare().evaluate(theta, island), 1.0, mixtures)
     np.testing.assert_allclose(after.log_p, fresh.log_p)
     np.testing.assert_allclose(after.log_p_hat, fresh.log_p_hat)
     np.testing.assert_allclose(after.points.log_m, fresh.points.log_m)
     # the second stages of both islands were evaluated, once for each chain that did not move
-    assert target.n_evaluations - before - n > np.count_nonzero(~moved)
+    assert target.counts.n_evaluations - before == np.count_nonzero(~moved)
     # the states that went in are untouched
     np.testing.assert_allclose(state.log_p, TOY.log_density(state.points.theta))
 
 
 def test_proposed_looks_up_mixture_density_with_local_acceptance(mixture: MarkerMixture) -> None:
     x = np.array([[0.0, 0.0], [1.5, 0.5]])
-    found = Proposed.of(as_points(TOY.log_density, x), 1.0, mixture)
+    found = Proposed.of(as_points(TOY.log_density, x), 1.0, (mixture,))
     local = np.minimum(0.0, TOY.log_density(x)[:, None] - mixture.markers.log_p)
     expected = np.log(np.sum(np.exp(brute_kernels(mixture, x) + local), axis=1))
     np.testing.assert_allclose(found.log_p_hat, expected)

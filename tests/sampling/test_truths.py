@@ -144,7 +144,7 @@ def test_moving_three_times_as_much_changes_nothing_in_ten_dimensions() -> None:
     target = targets.two_gaussians(10)
     found = {}
     for sweeps in (1, 3):
-        scheme = replace(default_scheme(), max_sweeps=sweeps, forgotten=-1.0)
+        scheme = replace(default_scheme(), max_sweeps=sweeps, max_correlation=None)
         rows = []
         for seed in range(10):
             result = paims.sample(

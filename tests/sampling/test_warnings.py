@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests import targets
-from tests.sampling.kit import TOY, Floats, reference_of
+from tests.sampling.kit import TOY, Floats, on_islands, reference_of, target_of
 
 import paims
 from paims.sampling import SampleResult, Status, default_scheme
-from paims.sampling import _assemble as assemble
-from paims.sampling._level import State, next_level
-from paims.sampling._pool import Batch, Recycler
+from paims.sampling import _result as assembling
+from paims.sampling._level import Progress, State, next_level
+from paims.sampling._recycling import Batch
+from paims.sampling._scheme import Plan
 from paims.sampling._target import Target
 
 
@@ -41,7 +42,7 @@ def test_too_few_points_in_twenty_dimensions() -> None:
 
 
 def test_weights_that_cannot_be_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble, "pareto_k", lambda log_weight: 0.83)
+    monkeypatch.setattr(assembling, "pareto_k", lambda log_weight: 0.83)
     result, texts = collected(
         lambda: paims.sample(TOY.log_density, paims.Normal([0.0, 0.0], 9.0), 400, random_state=0)
     )
@@ -65,20 +66,20 @@ class TestDisagreement:
     def notes(self, log_z: tuple[float, float], left: tuple[float, float]) -> list[str]:
         """Warnings of a state whose islands have these evidences and shares of the left mode."""
         rng = np.random.default_rng(0)
-        target = Target(self.log_density, paims.Uniform([-9.0] * 2, [9.0] * 2))
-        even = tuple(target.evaluate(self.draws(0.5, rng)) for _ in range(2))
+        target = target_of(self.log_density, paims.Uniform([-9.0] * 2, [9.0] * 2))
+        even = on_islands(target, [self.draws(0.5, rng) for _ in range(2)])
         state = State(3, 1.0, even, log_z, seed=0, initial_sd=1.0, pool=self.reference(target))
         state, info = next_level(state, target, self.SCHEME)
-        apart = tuple(target.evaluate(self.draws(share, rng)) for share in left)
-        result = assemble.assemble(
-            replace(state, islands=apart), None, [info], target, self.SCHEME, "posterior",
-            Status("converged", ""), ("x1", "x2"), Recycler(),
-        )  # fmt: skip
+        apart = on_islands(target, [self.draws(share, rng) for share in left])
+        progress = Progress(replace(state, points=apart), None, (info,))
+        plan = Plan(400, "posterior", self.SCHEME, ("x1", "x2"), seed=0)
+        result = assembling.assemble(progress, plan, target, Status("converged", ""))
         return [text for text in result.warnings if "Pareto" not in text]
 
     def reference(self, target: Target) -> tuple[Batch, ...]:
         points = target.evaluate(target.reference.sample(200, np.random.default_rng(1)))
-        return (Batch(None, points, points.log_m, 0), Batch(None, points, points.log_m, 1))
+        other = replace(points, island=np.ones_like(points.island))
+        return (Batch(None, points, points.log_m), Batch(None, other, points.log_m))
 
     def draws(self, share: float, rng: np.random.Generator) -> Floats:
         n_left = round(400 * share)
@@ -93,7 +94,7 @@ class TestDisagreement:
     @pytest.fixture
     def last_level(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The islands' own states are the result."""
-        monkeypatch.setattr(assemble, "pareto_k", lambda log_weight: 0.9)
+        monkeypatch.setattr(assembling, "pareto_k", lambda log_weight: 0.9)
 
     @pytest.mark.usefixtures("last_level")
     def test_agreement_is_silent(self) -> None:
@@ -118,7 +119,7 @@ class TestDisagreement:
         assert self.notes((-3.0, -9.0), (0.5, 0.5)) == []  # not the result's own evidence
         right = Batch.log_weight.fget  # type: ignore[attr-defined]
         monkeypatch.setattr(
-            Batch, "log_weight", property(lambda self: right(self) + 4.0 * self.island)
+            Batch, "log_weight", property(lambda self: right(self) + 4.0 * self.points.island)
         )
         (text,) = self.notes((-3.0, -3.0), (0.5, 0.5))
         assert "islands disagree" in text

@@ -80,7 +80,7 @@ class Checkpoint:
     ) -> None:
         self.path = path
         self.settings = settings
-        self.progress, self._journal = progress, journal
+        self.progress, self.journal = progress, journal
         self._every = every
         self._written = monotonic()
         self._changed = False
@@ -95,7 +95,7 @@ class Checkpoint:
         """
         if self.progress.state is not None:
             _check_same(self.path, target, self.progress.state)
-        elif self._journal.entries:
+        elif self.journal.entries:
             self._unchecked = target
         remove_remains(self.path)
         if not self.path.exists():
@@ -110,9 +110,9 @@ class Checkpoint:
 
     def begin(self, theta: Array) -> Entry:
         """Return the entry of the next batch: one from before, or a blank one."""
-        entry = self._journal.begin(theta)
-        if self._journal.lost:
-            self._journal.lost = False
+        entry = self.journal.begin(theta)
+        if self.journal.lost:
+            self.journal.lost = False
             warnings.warn(
                 f"The level in which {str(self.path)!r} stopped draws other points here than it "
                 "did then, as may happen on another machine or with another version of NumPy or "
@@ -138,7 +138,7 @@ class Checkpoint:
 
     def level_done(self, progress: Progress) -> None:
         """Take in a whole level and write it."""
-        self.progress, self._journal = progress, Journal()
+        self.progress, self.journal = progress, Journal()
         self._changed = True
         self.save()
 
@@ -171,7 +171,7 @@ class Checkpoint:
             put_json(file, "settings", self.settings)
             infos = [asdict(info) for info in progress.infos]
             put_json(file, "progress", {**asdict(progress.counts), "infos": infos})
-            _put_journal(file, "journal", self._journal.entries)
+            _put_journal(file, "journal", self.journal.entries)
             if progress.state is not None:
                 _put_state(file, "state", progress.state)
                 at_one = progress.at_one
@@ -205,7 +205,7 @@ def open_checkpoint(
     return opened
 
 
-def read_checkpoint(path: Path, every: float, n_jobs: int | None) -> Checkpoint:
+def read_checkpoint(path: Path, every: float = 60.0, n_jobs: int | None = None) -> Checkpoint:
     """Read a checkpoint to go on from."""
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint {str(path)!r} to go on from.")

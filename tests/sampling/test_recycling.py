@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from tests.sampling.kit import TOY, Floats, brute_kernels, mean_z, mixture_of
+from tests.sampling.kit import TOY, Floats, brute_kernels, mean_z, mixture_of, points_of, target_of
 
 import paims
 from paims.sampling import _proposal as proposal
-from paims.sampling._pool import Batch, Recycled, Recycler
 from paims.sampling._proposal import MarkerMixture
-from paims.sampling._target import Points, Target
+from paims.sampling._recycling import RELIABLE_K, Batch, pareto_k, recycle
+from paims.sampling._target import Target
 
 REFERENCE = paims.Normal([0.0, 0.0], 4.0)
-TARGET = Target(TOY.log_density, REFERENCE)
+TARGET = target_of(TOY.log_density, REFERENCE)
 
 
 def reference_batch(n: int, rng: np.random.Generator, target: Target = TARGET) -> Batch:
     """Independent draws of the reference."""
     points = target.evaluate(target.reference.sample(n, rng))
-    return Batch(None, points, points.log_m, 0)
+    return Batch(None, points, points.log_m)
 
 
 def batch_of(
@@ -28,18 +28,13 @@ def batch_of(
     target: Target = TARGET,
 ) -> Batch:  # fmt: skip
     theta, _ = mixture.sample(n, rng)
-    return Batch(mixture, target.evaluate(theta), mixture.log_density(theta), island)
+    points = target.evaluate(theta, np.full(n, island))
+    return Batch(mixture, points, mixture.log_density(theta))
 
 
 def fresh_mixture(rng: np.random.Generator, n: int = 60, spread: float = 0.6) -> MarkerMixture:
     theta = TOY.sample(n, rng)
     return mixture_of(theta, TOY.log_density(theta), spread)
-
-
-def recycle(pool: tuple[Batch, ...]) -> Recycled:
-    recycler = Recycler()
-    recycler.update(pool)
-    return recycler.recycled()
 
 
 class TestBalanceHeuristic:
@@ -66,7 +61,7 @@ class TestBalanceHeuristic:
         np.testing.assert_allclose(found.log_weight, expected, rtol=1e-9)
         assert found.n_drawn == 270
         assert found.log_evidence == pytest.approx(logsumexp(expected))
-        np.testing.assert_array_equal(found.island, np.repeat([0, 1, 0], [180, 50, 40]))
+        np.testing.assert_array_equal(found.points.island, np.repeat([0, 1, 0], [180, 50, 40]))
         w = np.exp(expected - expected.max())
         assert found.effective_size == pytest.approx(w.sum() ** 2 / np.sum(w**2))
 
@@ -86,7 +81,7 @@ class TestBalanceHeuristic:
         def half(x: Floats) -> Floats:
             return np.where(x[:, 0] > 0.0, REFERENCE.log_density(x), -np.inf)
 
-        target = Target(half, REFERENCE)
+        target = target_of(half, REFERENCE)
         rng = np.random.default_rng(2)
         theta = np.abs(REFERENCE.sample(100, rng))
         mixture = mixture_of(theta, half(theta), 0.8, clustered=False)
@@ -99,7 +94,8 @@ class TestBalanceHeuristic:
         assert np.all(found.points.theta[:, 0] > 0)
         assert found.log_evidence == pytest.approx(np.log(0.5), abs=0.05)
 
-    def test_growing_pool_equals_whole_pool(self) -> None:
+    def test_the_answer_is_a_function_of_the_pool(self) -> None:
+        """What was asked before, and what is kept of it, changes nothing."""
         rng = np.random.default_rng(3)
         first, second = fresh_mixture(rng), fresh_mixture(rng)
         pool = (
@@ -108,15 +104,16 @@ class TestBalanceHeuristic:
             batch_of(second, 50, rng),
             batch_of(second, 20, rng),
         )
-        recycler = Recycler()
+        whole = recycle(pool).log_weight
+        assert all(batch.other_log_q for batch in pool)
+        for batch in pool:
+            batch.other_log_q.clear()
         for stop in range(1, 5):
-            recycler.update(pool[:stop])
-            if stop > 1:
-                recycler.recycled()
-        recycler.update(pool)  # nothing new
-        np.testing.assert_allclose(
-            recycler.recycled().log_weight, recycle(pool).log_weight, rtol=1e-12
-        )
+            recycle(pool[:stop])
+        np.testing.assert_array_equal(recycle(pool).log_weight, whole)
+        for batch in pool[1:3]:
+            batch.other_log_q.clear()
+        np.testing.assert_array_equal(recycle(pool).log_weight, whole)
 
 
 class TestOwnKernels:
@@ -161,7 +158,7 @@ class TestOwnKernels:
 
         right = np.array([estimates(seed) for seed in range(40)])
         monkeypatch.setattr(
-            MarkerMixture, "without", lambda self, marker, log_density: log_density
+            MarkerMixture, "log_density_without", lambda self, marker, log_density: log_density
         )
         wrong = np.array([estimates(seed) for seed in range(40)])
         assert abs(mean_z(right, 1.0)) < 5
@@ -211,12 +208,59 @@ class TestUseless:
         rng = np.random.default_rng(6)
         pool = (reference_batch(100, rng), self.bad_batch(rng))
         assert recycle(pool).n_drawn == 160
-        recycler = Recycler()
-        recycler.update(pool)
-        recycler.recycled()
-        assert recycler.recycled().n_drawn == 160
+        assert recycle(pool).n_drawn == 160  # asked once more
+        good = batch_of(fresh_mixture(rng, 500), 60, rng)
+        assert recycle((*pool, good)).n_drawn == 160  # whatever was asked before
 
     def test_efficiency_of_an_empty_or_dead_batch(self) -> None:
-        dead = Points(np.zeros((3, 2)), np.full(3, -np.inf), np.zeros(3))
-        assert Batch(None, dead, np.zeros(3), 0).efficiency == 0.0
-        assert Batch(None, dead[:0], np.zeros(0), 0).efficiency == 0.0
+        dead = points_of(np.zeros((3, 2)), np.full(3, -np.inf), np.zeros(3))
+        assert Batch(None, dead, np.zeros(3)).efficiency == 0.0
+        assert Batch(None, dead[:0], np.zeros(0)).efficiency == 0.0
+
+
+class TestParetoK:
+    """The shape of the tail of importance weights, against ArviZ and against known tails."""
+
+    @pytest.mark.parametrize("shape", [-0.4, 0.2, 0.6, 1.2])
+    @pytest.mark.parametrize("n", [60, 500, 20_000])
+    def test_agrees_with_arviz(self, n: int, shape: float) -> None:
+        arviz = pytest.importorskip("arviz", reason="ArviZ is an extra")
+        rng = np.random.default_rng(n)
+        u = rng.random(n)
+        log_weight = np.log1p(((1 - u) ** -shape - 1) / shape) - 5.0
+        _, expected = arviz.psislw(log_weight.copy())
+        assert pareto_k(log_weight) == pytest.approx(float(expected), abs=1e-8)
+
+    @pytest.mark.parametrize("shape", [0.2, 0.5, 0.9])
+    def test_finds_the_shape_of_a_pareto_tail(self, shape: float) -> None:
+        # k-hat of 3 sqrt(n) tail points has a standard error of about (1 + k)/sqrt(n_tail).
+        n = 100_000
+        rng = np.random.default_rng(0)
+        log_weight = -shape * np.log(rng.random(n))
+        error = (1 + shape) / np.sqrt(3 * np.sqrt(n))
+        assert pareto_k(log_weight) == pytest.approx(shape, abs=4 * error)
+
+    def test_only_the_ratio_of_weights_matters(self) -> None:
+        log_weight = np.random.default_rng(1).normal(size=1000)
+        assert pareto_k(log_weight + 1234.0) == pytest.approx(pareto_k(log_weight), abs=1e-9)
+        assert pareto_k(log_weight[::-1]) == pareto_k(log_weight)
+
+    def test_light_and_heavy_tails_fall_on_either_side_of_the_limit(self) -> None:
+        rng = np.random.default_rng(2)
+        x = rng.standard_normal(5000)
+        narrow_target = -0.5 * x**2 / 0.5 + 0.5 * x**2
+        wide_target = -0.5 * x**2 / 9.0 + 0.5 * x**2
+        assert pareto_k(narrow_target) < RELIABLE_K < pareto_k(wide_target)
+
+    @pytest.mark.parametrize("noise", [0.0, 1e-20, 1e-16, 1e-13])
+    def test_equal_weights_are_harmless(self, noise: float) -> None:
+        log_weight = noise * np.random.default_rng(3).standard_normal(1000) - 7.0
+        assert pareto_k(log_weight) < 0.5
+
+    def test_too_few_points_cannot_tell(self) -> None:
+        assert pareto_k(np.array([0.0, -1.0, -2.0, -3.0])) == np.inf
+
+    def test_one_point_with_all_the_weight_is_unreliable(self) -> None:
+        log_weight = np.full(1000, -800.0)
+        log_weight[0] = 0.0
+        assert pareto_k(log_weight) > RELIABLE_K
