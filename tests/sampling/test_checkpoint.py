@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from paims.sampling import (
     CheckpointError,
     DensityError,
     SampleResult,
+    Scheme,
     default_scheme,
     paper_scheme,
 )
@@ -204,6 +205,43 @@ def test_likelihood_and_a_prior_of_scipy(path: Path) -> None:
     with pytest.raises(CheckpointError, match="of another reference: its log density at"):
         paims.resume(path, log_likelihood, reference=other)
     assert_same(whole, paims.resume(path, log_likelihood, reference=prior))
+
+
+class TestSavedByEarlierVersions:
+    """A run that was begun before the code was what it is now: still ended, with the truth."""
+
+    SAVED = Path(__file__).parents[1] / "data" / "saved-by-0.1" / "run.h5"
+
+    def density(self, x: Floats) -> Floats:
+        left = -0.5 * np.sum((x + 0.5) ** 2, axis=1) / 0.01
+        right = -0.5 * np.sum((x - 0.5) ** 2, axis=1) / 0.01
+        return np.logaddexp(left + np.log(0.1), right + np.log(0.9))
+
+    def check(self, result: SampleResult) -> None:
+        assert result.status.name == "converged"
+        assert len(result.levels) > 3
+        assert abs(result.log_evidence - np.log(2 * np.pi * 0.01)) < 5 * result.log_evidence_error
+        assert [round(mode.mass, 1) for mode in result.modes()] == [0.9, 0.1]
+
+    @pytest.fixture
+    def saved(self, path: Path) -> Path:
+        path.write_bytes(self.SAVED.read_bytes())
+        return path
+
+    def test_resume(self, saved: Path) -> None:
+        self.check(paims.resume(saved, self.density))
+        self.check(paims.resume(saved, self.density))  # as it is written now
+
+    def test_the_same_call(self, saved: Path) -> None:
+        box = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
+        self.check(paims.sample(self.density, box, 200, random_state=0, checkpoint=saved))
+
+    def test_schemes_with_the_former_name_of_a_value(self) -> None:
+        scheme = default_scheme()
+        values = {**asdict(scheme), "forgotten": scheme.max_correlation}
+        del values["max_correlation"]
+        assert Scheme.from_stored(values) == scheme
+        assert Scheme.from_stored({**values, "forgotten": -1.0}).max_correlation is None
 
 
 class Described:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,7 +28,14 @@ from paims import gp
 from paims.inference import density as density_of
 from paims.sampling import DensityError, SampleResult, _workers
 from paims.sampling._target import Density
-from paims.sampling._workers import Shipment, Workers, evaluate_shipped, evaluating
+from paims.sampling._workers import (
+    Pool,
+    Shipment,
+    Workers,
+    evaluate_shipped,
+    evaluating,
+    with_retries,
+)
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 
@@ -203,6 +217,74 @@ class TestDeath:
             sample(Fatal(), executor=processes)
         assert np.any(seen.value.points[:, 0] > 0.6)
         assert len(seen.value.points) <= 50
+
+
+class TestRetries:
+    """A pool that breaks does not say which of its pieces broke it."""
+
+    PIECES = tuple(np.full((2, 1), float(i)) for i in range(4))
+    DENSITY = Density(lambda x: x[:, 0])
+
+    def run(self, breaking: int, error: type[BaseException]) -> tuple[list[int], list[list[int]]]:
+        """Numbers of the pieces that are evaluated, and the groups that were tried."""
+        groups: list[list[int]] = []
+
+        def run(group: list[int]) -> Iterator[tuple[int, Any]]:
+            groups.append(list(group))
+            if breaking in group:
+                raise error
+            yield from ((i, self.DENSITY(self.PIECES[i])) for i in group)
+
+        done = []
+        try:
+            for i, _ in with_retries(list(self.PIECES), run, lambda: None):
+                done.append(i)
+        except DensityError as found:
+            np.testing.assert_array_equal(found.points, self.PIECES[breaking])
+            self.text = str(found)
+        return done, groups
+
+    def test_the_guilty_piece_is_found_and_the_others_are_evaluated(self) -> None:
+        done, groups = self.run(2, BrokenExecutor)
+        assert "3 workers died" in self.text
+        assert done == [0, 1]
+        assert groups == [[0, 1, 2, 3], [0, 1, 2, 3], [0], [1], [2]]
+
+    def test_what_a_cluster_loses(self) -> None:
+        done, _ = self.run(1, CancelledError)
+        assert "The cluster lost a batch 3 times" in self.text
+        assert done == [0]
+
+
+class OfMPI(Executor):
+    """Says how many workers it has as mpi4py's executor does."""
+
+    num_workers = 3
+
+    def submit(self, fn: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*arguments, **options))
+        return future
+
+
+def test_an_executor_of_ones_own(alone: SampleResult) -> None:
+    assert Pool(OfMPI()).n_workers == 3
+    assert_same(alone, sample(executor=OfMPI()))
+
+
+class KilledWorker(Exception):
+    """As Dask calls it."""
+
+
+def test_a_scheduler_that_gives_up() -> None:
+    class GivesUp(OfMPI):
+        def submit(self, fn: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(KilledWorker())
+            return future
+
+    with pytest.raises(DensityError, match="as many workers as the scheduler allows died"):
+        sample(executor=GivesUp())
 
 
 class TestErrors:

@@ -63,9 +63,8 @@ class TestFirstState:
         _, (state,) = stepped(0)
         for rows in state.islands:
             # Sobol': the mean is far closer to the centre than sd/sqrt(n) of independent draws
-            assert np.max(np.abs(state.points.theta[rows].mean(axis=0))) < 0.5 * 2.31 / np.sqrt(
-                200
-            )
+            mean = state.points.theta[rows].mean(axis=0)
+            assert np.max(np.abs(mean)) < 0.5 * 2.31 / np.sqrt(200)
 
 
 class TestPurity:

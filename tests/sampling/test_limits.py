@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,8 @@ from tests import targets
 from tests.sampling.kit import Floats, reference_of
 
 import paims
+from paims.sampling import _level, _result, _run, default_scheme
+from paims.sampling._proposal import MarkerMixture
 
 TARGET = targets.two_gaussians(2)
 BOX = reference_of(TARGET)
@@ -98,6 +103,22 @@ class TestLimits:
         assert result.posterior.goal == "posterior"
 
 
+class TestRounds:
+    """Rounds at temperature 1 end when the recycled sample is large enough and reliable."""
+
+    SCHEME = replace(default_scheme(), wanted_share=1e-3, max_rounds=2)
+
+    def n_rounds(self) -> int:
+        return int(np.count_nonzero(sample(scheme=self.SCHEME).levels["beta"] == 1.0)) - 1
+
+    def test_large_and_reliable(self) -> None:
+        assert self.n_rounds() == 0
+
+    def test_large_but_not_reliable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_run, "pareto_k", lambda log_weight: 0.71)
+        assert self.n_rounds() == 2
+
+
 class TestInterrupt:
     def interrupting(self, after: int) -> Any:
         calls = []
@@ -146,6 +167,69 @@ class TestInterrupt:
         finally:
             signal.signal(signal.SIGINT, before)
         assert result.status.name == "interrupted"
+
+
+class TestBetweenEvaluations:
+    """Signals that fall into the sampler's own work wait until it is done: nothing is lost."""
+
+    @pytest.fixture(autouse=True)
+    def default_handlers(self) -> Iterator[None]:
+        # a process that was started in the background ignores SIGINT
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        signal.signal(signal.SIGINT, before)
+
+    def signalling(
+        self, owner: Any, name: str, at: int, number: int, patch: pytest.MonkeyPatch
+    ) -> list[int]:
+        """Let a function send a signal to this process, and then do its work."""
+        calls: list[int] = []
+        right = getattr(owner, name)
+
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            calls.append(len(calls) + 1)
+            if calls[-1] == at:
+                os.kill(os.getpid(), number)
+            return right(*arguments, **options)
+
+        patch.setattr(owner, name, wrapped)
+        return calls
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("at", [1, 2, 5])
+    def test_in_the_recycling(
+        self, at: int, number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        scheme = replace(default_scheme(), wanted_share=100.0, max_rounds=3)
+        whole = sample(scheme=scheme)
+        calls = self.signalling(MarkerMixture, "find_markers", at, number, monkeypatch)
+        path = tmp_path / "run.h5"
+        result = stopped("ended before its goal", scheme=scheme, checkpoint=path)
+        assert len(calls) >= at
+        assert result.status.name == "interrupted"
+        n = len(result.levels)
+        assert 0 < n < len(whole.levels)
+        np.testing.assert_array_equal(result.levels, whole.levels[:n])
+        # what there was before is there in the end, and as good as it was
+        shorter = stopped("max_levels", scheme=scheme, max_levels=n)
+        np.testing.assert_array_equal(result.draws, shorter.draws)
+        np.testing.assert_array_equal(result.weights, shorter.weights)
+        assert result.log_evidence == shorter.log_evidence
+        resumed = paims.resume(path, TARGET.log_density)
+        np.testing.assert_array_equal(resumed.weights, whole.weights)
+
+    def test_in_a_level(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.signalling(_level, "fit_clusters", 4, signal.SIGINT, monkeypatch)
+        result = stopped("interrupted from the keyboard")
+        assert result.levels["level"].tolist() == [1]
+
+    def test_while_the_result_is_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        whole = sample()
+        self.signalling(_result, "level_table", 1, signal.SIGINT, monkeypatch)
+        result = sample()
+        assert str(result.status) == "interrupted: interrupted from the keyboard"
+        np.testing.assert_array_equal(result.weights, whole.weights)
 
 
 class TestTermination:

@@ -11,6 +11,7 @@ import paims
 from paims.sampling import _proposal as proposal
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._recycling import RELIABLE_K, Batch, pareto_k, recycle
+from paims.sampling._result import _recycled as weighted_of
 from paims.sampling._target import Target
 
 REFERENCE = paims.Normal([0.0, 0.0], 4.0)
@@ -75,6 +76,22 @@ class TestBalanceHeuristic:
             estimates.append(np.exp(recycle(pool).log_evidence))
         assert abs(mean_z(np.array(estimates), 1.0)) < 5
         assert np.std(estimates) < 0.15
+
+    def test_the_reported_error_is_that_of_repetitions(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Independent draws: a Sobol' set does better than its report.
+        monkeypatch.setattr(proposal, "sobol", lambda n, n_dims, rng: rng.random((n, n_dims)))
+        rng = np.random.default_rng(7)
+        mixture = fresh_mixture(rng)
+        weighted = [
+            weighted_of(recycle((reference_batch(100, rng), batch_of(mixture, 100, rng))))
+            for _ in range(300)
+        ]
+        reported = np.mean([one.log_evidence_error for one in weighted])
+        seen = np.std([one.log_evidence for one in weighted])
+        # The number of draws from each proposal is fixed, which the report does not know.
+        assert 0.75 * reported < seen < 1.15 * reported
 
     def test_points_of_zero_density_count_as_drawn(self) -> None:
         # Half of the plane is zero: evidence one half, and those points are not in the sample.

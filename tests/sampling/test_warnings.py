@@ -54,6 +54,9 @@ def test_weights_that_cannot_be_relied_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(result.draws) == 400
     # the path's own evidence, with its larger error
     assert abs(result.log_evidence) < 5 * result.log_evidence_error
+    sizes = [*result.levels["effective_size"], result.effective_size]
+    variance = sum(1 / size - 1 / 400 for size in sizes)
+    assert result.log_evidence_error == pytest.approx(np.sqrt(variance), rel=1e-6)
     mean = np.mean(np.exp(result.island_log_evidence))
     assert result.log_evidence == pytest.approx(np.log(mean))
 
