@@ -39,6 +39,11 @@ class TestChains:
         # a state is recorded after a transition; rejected ones repeat
         assert len(np.unique(states[1].points.theta, axis=0)) < 400
 
+    def test_two_islands_of_unequal_chains_stay_in_order(self) -> None:
+        _, states = stepped(2, replace(SCHEME, equal_chains=False))
+        for state in states:
+            np.testing.assert_array_equal(state.points.island, np.repeat([0, 1], 200))
+
     def test_sweeps_go_on_until_the_starts_are_forgotten(self) -> None:
         target, states = stepped(2)
         for wanted in (None, 0.7, 2.0):

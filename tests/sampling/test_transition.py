@@ -212,3 +212,14 @@ def test_proposed_looks_up_mixture_density_with_local_acceptance(mixture: Marker
     local = np.minimum(0.0, TOY.log_density(x)[:, None] - mixture.markers.log_p)
     expected = np.log(np.sum(np.exp(brute_kernels(mixture, x) + local), axis=1))
     np.testing.assert_allclose(found.log_p_hat, expected)
+
+
+def test_points_are_looked_up_in_the_mixture_of_their_island(mixture: MarkerMixture) -> None:
+    theta = TOY.sample(30, np.random.default_rng(7))
+    other = mixture_of(theta, TOY.log_density(theta), 0.9)
+    island = np.array([1, 0, 1])
+    points = wide_target().evaluate(theta[:3], island)
+    found = Proposed.of(points, 1.0, (mixture, other))
+    for i, own in enumerate((mixture, other)):
+        alone = Proposed.of(as_points(TOY.log_density, theta[:3]), 1.0, (own,))
+        np.testing.assert_array_equal(found.log_p_hat[island == i], alone.log_p_hat[island == i])
