@@ -259,6 +259,7 @@ def _sweeps(
         now, batches, outcomes = _sweep(now, lengths, mixtures, target, beta, scheme, rng)
         correlation = _correlation(chains, now) if scheme.equal_chains else np.nan
         sweeps.append(_Sweep(now, batches, outcomes, correlation))
+        lengths = np.ones(len(now), dtype=np.int64)  # every state that was recorded goes on
     return sweeps
 
 
