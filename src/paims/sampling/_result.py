@@ -302,9 +302,11 @@ def assemble(
         random_state=state.seed,
         density_fn=target.bare().log_pi,
     )
-    if plan.goal == "posterior":
-        return result
-    points = progress.state.points
+    return result if plan.goal == "posterior" else _as_optimum(result, progress.state.points)
+
+
+def _as_optimum(result: SampleResult, points: Points) -> SampleResult:
+    """Result whose draws are the nearly optimal points of the last level."""
     return replace(
         result,
         draws=points.theta,
