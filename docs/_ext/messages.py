@@ -58,14 +58,14 @@ def _in_file(path: Path) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
             if text := _text(node.args[0]):
                 yield "warning", text
-        elif isinstance(node, ast.FunctionDef) and node.name in _NOTES:
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith(_NOTES):
             for part in ast.walk(node):
                 if isinstance(part, ast.JoinedStr) and len(text := _text(part)) > 60:
                     yield "SamplingWarning", text
 
 
 # Functions of the sampler that put warnings together.
-_NOTES = ("_notes", "_gap", "_cluster_shares")
+_NOTES = ("_notes_of_", "_gap", "_cluster_shares")
 
 
 def _text(node: ast.expr) -> str:

@@ -198,11 +198,12 @@ def _how_to_go_on(path: Path) -> str:
 
 def _nothing(status: Status, go_on: str) -> BaseException:
     """Build the error of a run that ended before level 0."""
+    kept = f" {go_on}" if go_on else ""
     if status.name == "interrupted":
-        return KeyboardInterrupt(f"The run was {status.reason}. {go_on}".rstrip())
+        return KeyboardInterrupt(f"The run was {status.reason}.{kept}")
     return ValueError(
         f"The run ended before its first points were evaluated ({status.reason}): raise the "
-        f"limit or lower n_samples. {go_on}".rstrip()
+        f"limit or lower n_samples.{kept}"
     )
 
 
