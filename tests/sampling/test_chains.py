@@ -10,10 +10,16 @@ import pytest
 from tests.sampling.kit import TOY, Floats, labelled_markers, points_of, wide_target
 from tests.sampling.test_level import PAPER, SCHEME, stepped
 
+from paims.sampling import Scheme
 from paims.sampling import _level as level
 from paims.sampling._level import _correlation, _sweep, next_level
 from paims.sampling._proposal import MarkerMixture
-from paims.sampling._transition import Outcome, Proposed
+from paims.sampling._target import Target
+from paims.sampling._transition import Kernel, Outcome, Proposed
+
+
+def kernel_of(mixture: MarkerMixture, target: Target, scheme: Scheme) -> Kernel:
+    return Kernel(target, 1.0, (mixture,), scheme.second_stage(2))
 
 
 class TestChains:
@@ -108,7 +114,7 @@ class TestSweep:
             target.evaluate(TOY.sample(3, np.random.default_rng(1))), 1.0, (mixture,)
         )
         after, (batch,), _ = _sweep(
-            start, self.LENGTHS, (mixture,), target, 1.0, PAPER, np.random.default_rng(2)
+            start, self.LENGTHS, kernel_of(mixture, target, PAPER), np.random.default_rng(2)
         )
         assert [len(theta) for theta in used] == [3, 2, 1]
         np.testing.assert_array_equal(np.concatenate(used), batch.points.theta)
@@ -126,7 +132,7 @@ class TestSweep:
         x = np.array([[0.0, 10.0], [0.0, 20.0], [0.0, 30.0]])
         start = Proposed.of(target.evaluate(x), 1.0, (mixture,))
         after, _, _ = _sweep(
-            start, self.LENGTHS, (mixture,), target, 1.0, PAPER, np.random.default_rng(2)
+            start, self.LENGTHS, kernel_of(mixture, target, PAPER), np.random.default_rng(2)
         )
         found = sorted(map(tuple, after.points.theta.tolist()))
         # the start itself is never recorded: every state comes after a transition
@@ -158,7 +164,7 @@ class TestSweep:
 
         monkeypatch.setattr(MarkerMixture, "sample", sample)
         _, _, (outcome,) = _sweep(
-            start, lengths, (mixture,), target, 1.0, SCHEME, np.random.default_rng(2)
+            start, lengths, kernel_of(mixture, target, SCHEME), np.random.default_rng(2)
         )
         theta, marker = drawn[0]
         ratio = TOY.log_density(theta) - mixture.markers.log_p[marker]

@@ -21,7 +21,7 @@ from paims.sampling import _transition as transition
 from paims.sampling import default_scheme, paper_scheme
 from paims.sampling._path import log_tempered
 from paims.sampling._proposal import MarkerMixture
-from paims.sampling._transition import Outcome, Proposed
+from paims.sampling._transition import Kernel, Outcome, Proposed
 
 N_CHAINS, N_STEPS = 20_000, 4
 LIMIT, SURE = 5.5, 8.0
@@ -53,9 +53,8 @@ def one_transition(
     _, log_p_hat = mixture.log_densities(theta, log_p)
     local = np.log(rng.random(len(theta))) < log_p - mixture.markers.log_p[marker]
     candidate = Proposed(points, log_p, log_p_hat)
-    after, outcome = transition.step(
-        before, candidate, local, (mixture,), target, 1.0, SCHEMES[kind].second_stage(2), rng
-    )
+    kernel = Kernel(target, 1.0, (mixture,), SCHEMES[kind].second_stage(2))
+    after, outcome = transition.step(before, candidate, local, kernel, rng)
     return before, after, outcome
 
 
@@ -219,11 +218,11 @@ def perturbed_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The published code: the first state of a chain is the marker plus noise, unadjusted."""
     right = transition.step
 
-    def wrong(state: Any, *rest: Any) -> Any:
-        mixtures, target, beta, rng = rest[2], rest[3], rest[4], rest[6]
+    def wrong(state: Any, candidate: Any, local: Any, kernel: Kernel, rng: Any) -> Any:
         theta = state.points.theta
         moved = theta + 0.4 * rng.standard_normal(theta.shape)
-        return right(Proposed.of(target.evaluate(moved), beta, mixtures), *rest)
+        start = kernel.evaluate(moved, state.points.island)
+        return right(start, candidate, local, kernel, rng)
 
     monkeypatch.setattr(transition, "step", wrong)
 

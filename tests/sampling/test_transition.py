@@ -22,6 +22,7 @@ from tests.sampling.kit import (
 from paims.sampling import _transition as transition
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._transition import (
+    Kernel,
     Proposed,
     SecondStage,
     first_stage,
@@ -184,9 +185,8 @@ def test_step_writes_what_the_outcome_says(mixture: MarkerMixture) -> None:
     candidate = Proposed.of(target.evaluate(drawn, island), 1.0, mixtures)
     local = rng.random(n) < 0.6
     before = target.counts.n_evaluations
-    after, outcome = transition.step(
-        state, candidate, local, mixtures, target, 1.0, lambda size, _: np.full(size, 0.7), rng
-    )
+    kernel = Kernel(target, 1.0, mixtures, lambda size, _: np.full(size, 0.7))
+    after, outcome = transition.step(state, candidate, local, kernel, rng)
     theta = after.points.theta
     moved, second = outcome.globally_accepted, outcome.second_accepted
     np.testing.assert_array_equal(theta[moved], candidate.points.theta[moved])

@@ -27,7 +27,7 @@ from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_s
 from paims.sampling._recycling import Batch, Recycled
 from paims.sampling._scheme import Scheme
 from paims.sampling._target import Counts, Points, Target
-from paims.sampling._transition import Outcome, Proposed, step
+from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,10 @@ def next_level(
     for rows in state.islands:
         weight[rows] = normalised(log_w[rows])
     mixtures = _mixtures(state, beta, weight, scheme, rng)
+    kernel = Kernel(target, beta, mixtures, scheme.second_stage(state.points.theta.shape[1]))
     starts, lengths = _chains(state, weight, scheme, rng)
     chains = Proposed.of(state.points[starts], beta, mixtures)
-    sweeps = _sweeps(chains, lengths, mixtures, target, beta, scheme, rng)
+    sweeps = _sweeps(chains, lengths, kernel, scheme, rng)
     after = replace(
         state,
         level=state.level + 1,
@@ -241,13 +242,7 @@ class _Sweep:
 
 
 def _sweeps(
-    chains: Proposed,
-    lengths: Array,
-    mixtures: Sequence[MarkerMixture],
-    target: Target,
-    beta: float,
-    scheme: Scheme,
-    rng: np.random.Generator,
+    chains: Proposed, lengths: Array, kernel: Kernel, scheme: Scheme, rng: np.random.Generator
 ) -> list[_Sweep]:
     """Sweep until the chains have moved enough."""
     n_params = chains.points.theta.shape[1]
@@ -256,7 +251,7 @@ def _sweeps(
     while not sweeps or (
         len(sweeps) < scheme.max_sweeps and not scheme.enough(sweeps[-1].correlation, n_params)
     ):
-        now, batches, outcomes = _sweep(now, lengths, mixtures, target, beta, scheme, rng)
+        now, batches, outcomes = _sweep(now, lengths, kernel, rng)
         correlation = _correlation(chains, now) if scheme.equal_chains else np.nan
         sweeps.append(_Sweep(now, batches, outcomes, correlation))
         lengths = np.ones(len(now), dtype=np.int64)  # every state that was recorded goes on
@@ -264,13 +259,7 @@ def _sweeps(
 
 
 def _sweep(
-    chains: Proposed,
-    lengths: Array,
-    mixtures: Sequence[MarkerMixture],
-    target: Target,
-    beta: float,
-    scheme: Scheme,
-    rng: np.random.Generator,
+    chains: Proposed, lengths: Array, kernel: Kernel, rng: np.random.Generator
 ) -> tuple[Proposed, list[Batch], list[Outcome]]:
     """Run every chain for its length; return every state after a transition.
 
@@ -278,16 +267,13 @@ def _sweep(
     """
     active = [np.flatnonzero(lengths > t) for t in range(int(lengths.max()))]
     island = chains.points.island[np.concatenate(active)]
-    candidates, batches, local = _candidates(island, mixtures, target, beta, rng)
-    scale = scheme.second_stage(chains.points.theta.shape[1])
+    candidates, batches, local = _candidates(island, kernel, rng)
     recorded: list[Proposed] = []
     outcomes: list[Outcome] = []
     start = 0
     for rows in active:
         own = np.arange(start, start + len(rows))
-        moved, outcome = step(
-            chains[rows], candidates[own], local[own], mixtures, target, beta, scale, rng
-        )
+        moved, outcome = step(chains[rows], candidates[own], local[own], kernel, rng)
         chains = chains.replaced(rows, moved)
         recorded.append(moved)
         outcomes.append(outcome)
@@ -297,22 +283,18 @@ def _sweep(
 
 
 def _candidates(
-    island: Array,
-    mixtures: Sequence[MarkerMixture],
-    target: Target,
-    beta: float,
-    rng: np.random.Generator,
+    island: Array, kernel: Kernel, rng: np.random.Generator
 ) -> tuple[Proposed, list[Batch], Array]:
     """First-stage candidates of some islands, and which of them are accepted locally."""
-    theta = np.empty((len(island), mixtures[0].markers.theta.shape[1]))
+    theta = np.empty((len(island), kernel.mixtures[0].markers.theta.shape[1]))
     log_p_marker, log_q, log_p_hat = np.empty((3, len(island)))
-    for mixture, rows in by_island(mixtures, island):
+    for mixture, rows in by_island(kernel.mixtures, island):
         theta[rows], marker = mixture.sample(len(rows), rng)
         log_p_marker[rows] = mixture.markers.log_p[marker]
-    points = target.evaluate(theta, island)
-    log_p = log_tempered(points, beta)
+    points = kernel.target.evaluate(theta, island)
+    log_p = log_tempered(points, kernel.beta)
     batches = []
-    for mixture, rows in by_island(mixtures, island):
+    for mixture, rows in by_island(kernel.mixtures, island):
         log_q[rows], log_p_hat[rows] = mixture.log_densities(theta[rows], log_p[rows])
         batches.append(Batch(mixture, points[rows], log_q[rows]))
     local = np.log(rng.random(len(points))) < log_p - log_p_marker

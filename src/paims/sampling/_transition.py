@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paims._arrays import Array
+from paims._arrays import Array, IntArray
 from paims.sampling._path import log_tempered
 from paims.sampling._proposal import MarkerMixture, by_island
 from paims.sampling._target import Points, Target
@@ -75,6 +75,30 @@ class Proposed:
         source = np.arange(len(self))
         source[where] = len(self) + np.arange(len(by))
         return Proposed.concatenate([self, by])[source]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What all transitions of a level have in common.
+
+    Attributes
+    ----------
+    target : Target
+    beta : float
+    mixtures : sequence of MarkerMixture
+        The mixture that the candidates of each island come from.
+    scale : callable
+        ``scale(n, rng)`` gives c0 of n second-stage steps.
+    """
+
+    target: Target
+    beta: float
+    mixtures: Sequence[MarkerMixture]
+    scale: Scale
+
+    def evaluate(self, theta: Array, island: IntArray) -> Proposed:
+        """Evaluate points, and look them up in the mixtures of their islands."""
+        return Proposed.of(self.target.evaluate(theta, island), self.beta, self.mixtures)
 
 
 @dataclass(frozen=True)
@@ -164,10 +188,7 @@ def step(
     state: Proposed,
     candidate: Proposed,
     locally_accepted: Array,
-    mixtures: Sequence[MarkerMixture],
-    target: Target,
-    beta: float,
-    scale: Scale,
+    kernel: Kernel,
     rng: np.random.Generator,
 ) -> tuple[Proposed, Outcome]:
     """One transition of all chains; their second stages are one batch.
@@ -178,22 +199,22 @@ def step(
         One row for each chain.
     locally_accepted : ndarray of bool
         Which candidates were.
-    mixtures : sequence of MarkerMixture
-        The mixture that the candidates of each island came from.
-    target : Target
-    beta : float
-    scale : callable
-        ``scale(n, rng)`` gives c0 of n second-stage steps.
+    kernel : Kernel
     rng : Generator
     """
     moved = first_stage(state, candidate, locally_accepted, np.log(rng.random(len(state))))
     stayed = np.flatnonzero(~moved)
     here = state[stayed]
-    proposal = propose_second(here, mixtures, scale, rng)
-    second = Proposed.of(target.evaluate(proposal.theta, here.points.island), beta, mixtures)
-    log_uniform = np.log(rng.random(len(stayed)))
+    proposal = propose_second(here, kernel.mixtures, kernel.scale, rng)
+    second = kernel.evaluate(proposal.theta, here.points.island)
     took = second_stage(
-        here, candidate[stayed], second, proposal, locally_accepted[stayed], mixtures, log_uniform
+        here,
+        candidate[stayed],
+        second,
+        proposal,
+        locally_accepted[stayed],
+        kernel.mixtures,
+        np.log(rng.random(len(stayed))),
     )
     after = state.replaced(moved, candidate[moved]).replaced(stayed[took], second[took])
     second_accepted = np.zeros(len(state), dtype=bool)
