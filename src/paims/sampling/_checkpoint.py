@@ -41,6 +41,7 @@ from paims.sampling._proposal import MarkerMixture, Markers
 from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
 from paims.sampling._scheme import upgraded_settings
+from paims.sampling._search import SearchInfo
 from paims.sampling._target import Counts, Entry, Journal, Points, Target
 
 FORMAT = "paims-checkpoint"
@@ -312,6 +313,7 @@ def _put_state(parent: Any, name: str, state: State) -> None:
             "log_z": state.log_z,
             "seed": state.seed,
             "initial_sd": state.initial_sd,
+            "search": None if state.search is None else asdict(state.search),
             "batches": [
                 {
                     "mixture": None if batch.mixture is None else number[batch.mixture],
@@ -370,6 +372,7 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         seed=plain["seed"],
         initial_sd=plain["initial_sd"],
         pool=tuple(pool),
+        search=SearchInfo(**plain["search"]) if plain.get("search") else None,
     )
 
 

@@ -15,7 +15,8 @@ from paims._arrays import Array
 from paims.sampling import _compiled
 
 _FLOOR = 1e-9  # smallest variance of a cluster relative to that of all points
-_MAX_AXES = 4  # how many principal axes a split is tried along
+_MAX_AXES = 2  # how many principal axes are halved
+_MAX_CUTS = 3  # how many are cut where two Gaussians fit best
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,26 @@ class Clusters:
         chol = np.linalg.cholesky(cov + np.diag(floor))
         inverse = np.linalg.inv(chol)
         return Clusters(share / share.sum(), mean, chol, np.ascontiguousarray(np.tril(inverse)))
+
+    def steadied(self, size: Array) -> Clusters:
+        """Covariances as proposals should have them when estimated from few points.
+
+        An estimate from n points in d dimensions is too narrow in some directions: it is mixed
+        with its diagonal in the ratio n : d and widened by 1 + d/n.
+
+        Parameters
+        ----------
+        size : ndarray, shape (n_clusters,)
+            Effective number of points of each cluster.
+        """
+        cov = self.chol @ self.chol.transpose(0, 2, 1)
+        ratio = (cov.shape[1] / size)[:, None, None]
+        cov = cov + ratio * cov * np.eye(cov.shape[1])
+        return Clusters.of(self.share, self.mean, cov, np.zeros(cov.shape[1]))
+
+    def __getitem__(self, kept: Array) -> Clusters:
+        share = self.share[kept]
+        return Clusters(share / share.sum(), self.mean[kept], self.chol[kept], self.inv_chol[kept])
 
     def log_responsibilities(self, x: Array) -> tuple[float, Array]:
         """Mean log likelihood, and log probability of each cluster at each point."""
@@ -126,7 +147,7 @@ def _split(
     whole = _maximise(x, w, np.zeros((len(x), 1)), floor)
     single = whole._expectation(x, w, np.empty((len(x), 1)))
     white = (x - whole.mean[0]) @ whole.inv_chol[0].T
-    part = _by_axes(x, w, whole, floor)
+    part = _by_axes(x, w, whole, floor, smallest / local)
     if part is not None and _pays(x, w, part, single, local, smallest, floor):
         return part
     if not _flat(white, w, local):
@@ -166,20 +187,48 @@ def _pays(
     return bool(local * (value - single) > 0.5 * n_extra * np.log(local))
 
 
-def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array) -> Array | None:
-    """The best two parts that EM finds from halves along the principal axes."""
+def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array, least: float) -> Array | None:
+    """The best two parts that EM finds from cuts across the principal axes.
+
+    Each axis is cut where two Gaussians describe the points along it best; the longest are also
+    halved.
+    """
     values, vectors = np.linalg.eigh(whole.chol[0] @ whole.chol[0].T)
+    along = (x - whole.mean[0]) @ vectors
+    cut, gain = _best_cuts(along, w, least)
+    starts = [along[:, axis] > cut[axis] for axis in np.argsort(gain)[::-1][:_MAX_CUTS]]
+    starts += [along[:, axis] > 0 for axis in np.argsort(values)[::-1][:_MAX_AXES]]
     best, best_resp = -np.inf, None
-    for axis in np.argsort(values)[::-1][:_MAX_AXES]:
-        coordinate = (x - whole.mean[0]) @ vectors[:, axis]
-        start = _hard((coordinate > 0).astype(np.int64), 2)
-        value, resp = _em(x, w, start, floor, n_steps=3)
+    for start in starts:
+        value, resp = _em(x, w, _hard(start.astype(np.int64), 2), floor, n_steps=3)
         if value > best:
             best, best_resp = value, resp
     if best_resp is None:
         return None
     _, best_resp = _em(x, w, best_resp, floor, n_steps=25)
     return np.asarray(np.argmax(best_resp, axis=1))
+
+
+def _best_cuts(along: Array, w: Array, least: float) -> tuple[Array, Array]:
+    """Where to cut each coordinate so that two Gaussians fit best, and their log likelihood."""
+    order = np.argsort(along, axis=0)
+    u = np.take_along_axis(along, order, axis=0)
+    v = w[order]
+    a = np.cumsum(v, axis=0)[:-1]
+    b = 1.0 - a
+    first = np.cumsum(v * u, axis=0)
+    second = np.cumsum(v * u * u, axis=0)
+    tiny = 1e-6 * (second[-1] - first[-1] ** 2) + np.finfo(float).tiny
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = second[:-1] / a - (first[:-1] / a) ** 2
+        right = (second[-1] - second[:-1]) / b - ((first[-1] - first[:-1]) / b) ** 2
+        value = a * (np.log(a) - 0.5 * np.log(np.maximum(left, tiny)))
+        value += b * (np.log(b) - 0.5 * np.log(np.maximum(right, tiny)))
+    value += 0.5 * np.log(second[-1] - first[-1] ** 2 + tiny)
+    value[(a < least) | (b < least) | ~np.isfinite(value)] = -np.inf
+    i = np.argmax(value, axis=0)
+    columns = np.arange(along.shape[1])
+    return 0.5 * (u[i, columns] + u[i + 1, columns]), value[i, columns]
 
 
 def _k_means(x: Array, w: Array, n_parts: int, least: float, n_steps: int = 8) -> Array:

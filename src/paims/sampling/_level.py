@@ -24,8 +24,9 @@ from paims.sampling._path import (
     systematic,
 )
 from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_spread, sobol
-from paims.sampling._recycling import Batch, Recycled
+from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._scheme import Scheme
+from paims.sampling._search import SearchInfo, search
 from paims.sampling._target import Counts, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
@@ -50,6 +51,8 @@ class State:
         Standard deviation of the log density at level 0, which the stopping rule compares with.
     pool : tuple of Batch
         Every first-stage candidate so far with the mixture that it came from.
+    search : SearchInfo or None
+        What the search for missed modes did; None before it.
     """
 
     level: int
@@ -59,6 +62,7 @@ class State:
     seed: int
     initial_sd: float
     pool: tuple[Batch, ...]
+    search: SearchInfo | None = None
 
     @property
     def islands(self) -> list[Array]:
@@ -82,7 +86,7 @@ class LevelInfo:
         Of the importance weights with which the level began.
     local_acceptance, global_acceptance, second_acceptance : float
         Shares of the candidates accepted locally, of those accepted globally, and of the
-        second-stage candidates accepted.
+        second-stage candidates accepted; NaN where the recycled sample took the chains' place.
     spread : float
         c of the kernels, mean over islands.
     n_clusters : int
@@ -179,8 +183,9 @@ def next_level(
     """Anneal by one level.
 
     Weights, markers, mixtures, then sweeps of the chains until they have moved enough
-    (``scheme.enough``). At temperature 1 the level is another round there, with better markers;
-    with ``cool`` it goes on towards 0.
+    (``scheme.enough``). At temperature 1 the level is another round there, with better markers,
+    and where the recycled sample is reliable the points come from it in place of the chains.
+    With ``cool`` the level goes on towards temperature 0.
     """
     rng = state.rng()
     before = target.counts.n_evaluations
@@ -190,34 +195,46 @@ def next_level(
     weight = np.empty(len(log_w))
     for rows in state.islands:
         weight[rows] = normalised(log_w[rows])
-    mixtures = _mixtures(state, beta, weight, scheme, rng)
-    kernel = Kernel(target, beta, mixtures, scheme.second_stage(state.points.theta.shape[1]))
+    mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng)
+    scale = scheme.second_stage(state.points.theta.shape[1], efficiency)
+    kernel = Kernel(target, beta, mixtures, scale)
     starts, lengths = _chains(state, weight, scheme, rng)
-    chains = Proposed.of(state.points[starts], beta, mixtures)
-    sweeps = _sweeps(chains, lengths, kernel, scheme, rng)
     after = replace(
         state,
         level=state.level + 1,
         beta=beta,
-        points=sweeps[-1].chains.points,
         log_z=tuple(
             log_z + log_sum_exp(log_w[rows]) - float(np.log(len(rows)))
             for log_z, rows in zip(state.log_z, state.islands, strict=True)
         ),
-        pool=(*state.pool, *(batch for sweep in sweeps for batch in sweep.batches))
-        if beta <= 1.0
-        else state.pool,
     )
+    first = _candidates(_islands_in_turn(state.points.island[starts], lengths), kernel, rng)
+    sweeps: list[_Sweep] = []
+    if scheme.recycle and beta == 1.0:
+        after = replace(after, pool=(*state.pool, *first.batches))
+        recycled = recycle(after.pool)
+    if scheme.recycle and beta == 1.0 and recycled.reliable:
+        after = renew(after, recycled, share=1.0)
+    else:
+        chains = Proposed.of(state.points[starts], beta, mixtures)
+        sweeps = _sweeps(chains, lengths, first, kernel, scheme, rng)
+        batches = [batch for sweep in sweeps for batch in sweep.candidates.batches]
+        after = replace(
+            after,
+            points=sweeps[-1].chains.points,
+            pool=(*state.pool, *batches) if beta <= 1.0 else state.pool,
+        )
     n_evaluations = target.counts.n_evaluations - before
-    return after, _info(after, effective_size(log_w), mixtures, sweeps, n_evaluations)
+    return after, _info(after, effective_size(log_w), mixtures, first, sweeps, n_evaluations)
 
 
-def renew(state: State, recycled: Recycled) -> State:
-    """Draw half of each island anew from its own recycled points.
+def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
+    """Draw points of each island anew from its own recycled points.
 
     These are more than the chains' last states, and a mode that the chains have lost on the way is
-    still among them. Weights are truncated (Ionides 2008) so that no point takes over. The other
-    half are the chains' states: around a point that no mixture covers, only chains make others.
+    still among them. Weights are truncated (Ionides 2008) so that no point takes over. Where the
+    recycled sample is not reliable, half are the chains' states: around a point that no mixture
+    covers, only chains make others.
     """
     rng = state.rng(1)
     parts = []
@@ -225,10 +242,30 @@ def renew(state: State, recycled: Recycled) -> State:
         own = np.flatnonzero(recycled.points.island == i)
         weight = np.exp(recycled.log_weight[own] - np.max(recycled.log_weight[own]))
         weight = np.minimum(weight, np.mean(weight) * np.sqrt(len(weight)))
-        half = len(rows) // 2
-        fresh = recycled.points[own[systematic(weight, half, rng)]]
-        parts += [fresh, state.points[rows[rng.permutation(len(rows))[half:]]]]
+        n_fresh = int(share * len(rows))
+        fresh = recycled.points[own[systematic(weight, n_fresh, rng)]]
+        parts += [fresh, state.points[rows[rng.permutation(len(rows))[n_fresh:]]]]
     return replace(state, points=Points.concatenate(parts))
+
+
+def find_missed(state: State, target: Target, scheme: Scheme) -> State:
+    """Search for modes that the sample at temperature 1 has missed, and take them in."""
+    recycled = recycle(state.pool)
+    batches, info = search(state.pool, recycled, target, scheme.search_share, state.rng(2))
+    state = replace(state, pool=(*state.pool, *batches), search=info)
+    if not batches:
+        return state
+    recycled = recycle(state.pool)
+    return renew(state, recycled, share=1.0 if recycled.reliable else 0.5)
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """First-stage candidates, which of them are accepted locally, and the same as batches."""
+
+    proposed: Proposed
+    local: Array
+    batches: list[Batch]
 
 
 @dataclass(frozen=True)
@@ -236,56 +273,69 @@ class _Sweep:
     """The chains after one sweep of them all, and what came up on the way."""
 
     chains: Proposed
-    batches: list[Batch]
+    candidates: _Candidates
     outcomes: list[Outcome]
     correlation: float
 
 
 def _sweeps(
-    chains: Proposed, lengths: Array, kernel: Kernel, scheme: Scheme, rng: np.random.Generator
+    chains: Proposed,
+    lengths: Array,
+    candidates: _Candidates,
+    kernel: Kernel,
+    scheme: Scheme,
+    rng: np.random.Generator,
 ) -> list[_Sweep]:
-    """Sweep until the chains have moved enough."""
+    """Sweep until the chains have moved enough; ``candidates`` are those of the first sweep."""
     n_params = chains.points.theta.shape[1]
     sweeps: list[_Sweep] = []
     now = chains
-    while not sweeps or (
-        len(sweeps) < scheme.max_sweeps and not scheme.enough(sweeps[-1].correlation, n_params)
-    ):
-        now, batches, outcomes = _sweep(now, lengths, kernel, rng)
+    while True:
+        now, outcomes = _sweep(now, lengths, candidates, kernel, rng)
         correlation = _correlation(chains, now) if scheme.equal_chains else np.nan
-        sweeps.append(_Sweep(now, batches, outcomes, correlation))
+        sweeps.append(_Sweep(now, candidates, outcomes, correlation))
+        if len(sweeps) == scheme.max_sweeps or scheme.enough(correlation, n_params):
+            return sweeps
         lengths = np.ones(len(now), dtype=np.int64)  # every state that was recorded goes on
-    return sweeps
+        candidates = _candidates(now.points.island, kernel, rng)
 
 
 def _sweep(
-    chains: Proposed, lengths: Array, kernel: Kernel, rng: np.random.Generator
-) -> tuple[Proposed, list[Batch], list[Outcome]]:
-    """Run every chain for its length; return every state after a transition.
-
-    Candidates do not depend on the chains, so those of all steps are one batch.
-    """
-    active = [np.flatnonzero(lengths > t) for t in range(int(lengths.max()))]
-    island = chains.points.island[np.concatenate(active)]
-    candidates, batches, local = _candidates(island, kernel, rng)
+    chains: Proposed,
+    lengths: Array,
+    candidates: _Candidates,
+    kernel: Kernel,
+    rng: np.random.Generator,
+) -> tuple[Proposed, list[Outcome]]:
+    """Run every chain for its length; return every state after a transition."""
     recorded: list[Proposed] = []
     outcomes: list[Outcome] = []
     start = 0
-    for rows in active:
+    for t in range(int(lengths.max())):
+        rows = np.flatnonzero(lengths > t)
         own = np.arange(start, start + len(rows))
-        moved, outcome = step(chains[rows], candidates[own], local[own], kernel, rng)
+        moved, outcome = step(
+            chains[rows], candidates.proposed[own], candidates.local[own], kernel, rng
+        )
         chains = chains.replaced(rows, moved)
         recorded.append(moved)
         outcomes.append(outcome)
         start += len(rows)
     every = Proposed.concatenate(recorded)
-    return every[np.argsort(every.points.island, kind="stable")], batches, outcomes
+    return every[np.argsort(every.points.island, kind="stable")], outcomes
 
 
-def _candidates(
-    island: Array, kernel: Kernel, rng: np.random.Generator
-) -> tuple[Proposed, list[Batch], Array]:
-    """First-stage candidates of some islands, and which of them are accepted locally."""
+def _islands_in_turn(island: Array, lengths: Array) -> Array:
+    """Islands of the chains that take each step of a sweep, one step after the other."""
+    active = [np.flatnonzero(lengths > t) for t in range(int(lengths.max()))]
+    return np.asarray(island[np.concatenate(active)])
+
+
+def _candidates(island: Array, kernel: Kernel, rng: np.random.Generator) -> _Candidates:
+    """Draw first-stage candidates for chains of these islands.
+
+    They do not depend on the chains, so those of all steps of a sweep are one batch.
+    """
     theta = np.empty((len(island), kernel.mixtures[0].markers.theta.shape[1]))
     log_p_marker, log_q, log_p_hat = np.empty((3, len(island)))
     for mixture, rows in by_island(kernel.mixtures, island):
@@ -298,7 +348,7 @@ def _candidates(
         log_q[rows], log_p_hat[rows] = mixture.log_densities(theta[rows], log_p[rows])
         batches.append(Batch(mixture, points[rows], log_q[rows]))
     local = np.log(rng.random(len(points))) < log_p - log_p_marker
-    return Proposed(points, log_p, log_p_hat), batches, local
+    return _Candidates(Proposed(points, log_p, log_p_hat), local, batches)
 
 
 def _chains(
@@ -315,43 +365,54 @@ def _chains(
 
 def _mixtures(
     state: State, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
-) -> list[MarkerMixture]:
-    """The proposal mixture of each island, from the markers of the island that it may see."""
+) -> tuple[list[MarkerMixture], float]:
+    """The proposal mixture of each island, from the markers of the island that it may see.
+
+    Also the least importance efficiency of a mixture; 0 with the paper's kernels.
+    """
     markers = [
         _markers(state.points[rows], beta, weight[rows], scheme, rng) for rows in state.islands
     ]
     others = markers[::-1]  # with one island: its own
     if not scheme.shrinking:
         spread = scheme.decayed_spread(state.points.theta.shape[1], state.level)
-        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in others]
-    mixtures = []
+        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in others], 0.0
+    chosen = []
     for rows, other in zip(state.islands, others, strict=True):
         judges = state.points[rows[systematic(weight[rows], scheme.n_judges, rng)]]
-        mixtures.append(
+        chosen.append(
             choose_spread(other, judges.theta, log_tempered(judges, beta), scheme.n_jobs)
         )
-    return mixtures
+    return [mixture for mixture, _ in chosen], min(efficiency for _, efficiency in chosen)
 
 
 def _markers(
     points: Points, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
 ) -> Markers:
-    """Weighted, distinct markers, thinned to the scheme's limit, with their clusters."""
+    """Weighted, distinct markers with their clusters, thinned to the scheme's limit.
+
+    The clusters are those of all points. None is proposed from less than ``scheme.least_share``:
+    a cluster that has hardly any points left is not lost, and can win back what it should have.
+    """
     _, first, inverse = np.unique(points.theta, axis=0, return_index=True, return_inverse=True)
     joint = np.bincount(inverse.ravel(), weights=weight)
     kept = joint > 1e-12 / len(joint)
-    first, joint = first[kept], joint[kept]
-    if len(first) > scheme.max_markers:
-        index = systematic(joint / joint.sum(), scheme.max_markers, rng)
-        index, count = np.unique(index, return_counts=True)
-        first, joint = first[index], count.astype(float)
-    joint = joint / joint.sum()
-    points = points[first]
+    points, joint = points[first[kept]], joint[kept] / joint[kept].sum()
     if scheme.shrinking:
         clusters, label = fit_clusters(points.theta, joint)
+        share = np.bincount(label, weights=joint)
+        clusters = clusters.steadied(share**2 / np.bincount(label, weights=joint**2))
+        least = min(scheme.least_share, 0.5 / len(share))
+        joint = joint * (np.maximum(share, least) / share)[label]
     else:
         clusters = single_cluster(np.ascontiguousarray(points.theta), joint)
         label = np.zeros(len(points), dtype=np.int64)
+    if len(points) > scheme.max_markers:
+        order = np.argsort(label, kind="stable")
+        index = order[systematic(joint[order], scheme.max_markers, rng)]
+        index, count = np.unique(index, return_counts=True)
+        alive, label = np.unique(label[index], return_inverse=True)
+        points, joint, clusters = points[index], count.astype(float), clusters[alive]
     return Markers.of(points.theta, joint, log_tempered(points, beta), clusters, label)
 
 
@@ -396,29 +457,40 @@ def _info(
     after: State,
     size: float,
     mixtures: Sequence[MarkerMixture],
+    first: _Candidates,
     sweeps: list[_Sweep],
     n_evaluations: int,
 ) -> LevelInfo:
     outcomes = [outcome for sweep in sweeps for outcome in sweep.outcomes]
-    local = np.concatenate([o.locally_accepted for o in outcomes])
-    moved = np.concatenate([o.globally_accepted for o in outcomes])
-    second = np.concatenate([o.second_accepted for o in outcomes])
+    rates = _acceptance(outcomes) if outcomes else (float(np.mean(first.local)), np.nan, np.nan)
     points = after.points
     return LevelInfo(
         level=after.level,
         beta=after.beta,
         temperature=1.0 / after.beta,
         effective_size=size,
-        local_acceptance=float(np.mean(local)),
-        global_acceptance=float(np.sum(moved) / max(np.sum(local), 1)),
-        second_acceptance=float(np.sum(second) / max(np.sum(~moved), 1)),
+        local_acceptance=rates[0],
+        global_acceptance=rates[1],
+        second_acceptance=rates[2],
         spread=float(np.mean([mixture.spread for mixture in mixtures])),
         n_clusters=sum(len(mixture.markers.clusters) for mixture in mixtures),
         n_sweeps=len(sweeps),
-        correlation=sweeps[-1].correlation,
+        correlation=sweeps[-1].correlation if sweeps else np.nan,
         sd_log_density=float(np.std(points.log_pi)),
         best_log_density=float(np.max(points.log_pi)),
         unique_share=len(np.unique(points.theta, axis=0)) / len(points),
         n_evaluations=n_evaluations,
         log_z=after.log_z,
+    )
+
+
+def _acceptance(outcomes: list[Outcome]) -> tuple[float, float, float]:
+    """Shares accepted locally, of those globally, and of the rest in the second stage."""
+    local = np.concatenate([o.locally_accepted for o in outcomes])
+    moved = np.concatenate([o.globally_accepted for o in outcomes])
+    second = np.concatenate([o.second_accepted for o in outcomes])
+    return (
+        float(np.mean(local)),
+        float(np.sum(moved) / max(np.sum(local), 1)),
+        float(np.sum(second) / max(np.sum(~moved), 1)),
     )

@@ -23,10 +23,11 @@ from paims._arrays import Array, IntArray
 from paims._parallel import for_chunks
 from paims.sampling import _compiled
 from paims.sampling._clusters import Clusters
-from paims.sampling._path import log_sum_exp_rows
+from paims.sampling._path import log_mean_exp, log_sum_exp_rows
 
 _CHUNK = 128
 _NONE = np.empty(0)
+N_REPLICATES = 4
 SPREADS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 
 
@@ -111,8 +112,8 @@ class MarkerMixture:
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw candidates ``(n, n_params)`` and the index of the marker that each came from.
 
-        The draws are a scrambled Sobol' sequence in random order: each is exactly distributed as
-        the mixture, together they cover it more evenly than independent draws would.
+        The draws are quasi-random (:func:`sobol`): each is exactly distributed as the mixture,
+        together they cover it more evenly than independent draws would.
         """
         n_params = self.markers.theta.shape[1]
         u = sobol(n, n_params + 1, rng)
@@ -267,11 +268,12 @@ def by_island(
 
 def choose_spread(
     markers: Markers, x: Array, log_p: Array, n_jobs: int | None = None
-) -> MarkerMixture:
+) -> tuple[MarkerMixture, float]:
     """Choose the spread whose mixture is the best importance density, without any evaluation.
 
-    The importance efficiency of q for p is 1 / E_p[p / q]; the expectation is taken over points
-    of p that are independent of the markers.
+    The importance efficiency of q for a normalised p is 1 / E_p[p / q], for any p
+    1 / (E_p[p / q] E_p[q / p]); the expectations are taken over points of p that are independent
+    of the markers.
 
     Parameters
     ----------
@@ -281,23 +283,35 @@ def choose_spread(
     log_p : ndarray, shape (n,)
         Log density there.
     n_jobs : int, optional
+
+    Returns
+    -------
+    mixture : MarkerMixture
+    efficiency : float
     """
-    weight = np.full(len(x), 1.0 / len(x))
-    shift = float(np.max(log_p))
-    best, best_cost = None, np.inf
+    best: tuple[float, MarkerMixture, Array] | None = None
     for spread in SPREADS:
         mixture = MarkerMixture.shrinking(markers, spread, n_jobs)
-        log_ratio = log_p - shift - mixture.log_density(x)
-        cost = float(np.log(weight @ np.exp(np.minimum(log_ratio, 700.0))))
-        if cost < best_cost or best is None:
-            best, best_cost = mixture, cost
+        log_ratio = log_p - mixture.log_density(x)
+        cost = log_mean_exp(log_ratio)
+        if best is None or cost < best[0]:
+            best = cost, mixture, log_ratio
     assert best is not None
-    return best
+    cost, mixture, log_ratio = best
+    return mixture, float(np.exp(-cost - log_mean_exp(-log_ratio)))
 
 
 def sobol(n: int, n_dims: int, rng: np.random.Generator) -> Array:
-    """Return ``n`` points of a scrambled Sobol' sequence in random order, inside the open cube."""
+    """Return ``n`` quasi-random points inside the open unit cube.
+
+    They are a scrambled Sobol' sequence in ``N_REPLICATES`` blocks of a power of two; row i
+    belongs to block i mod ``N_REPLICATES``, in random order within it.
+    """
+    exponent = int(np.ceil(np.log2(max(n / N_REPLICATES, 1.0))))
     engine = qmc.Sobol(n_dims, scramble=True, bits=52, rng=rng)
-    points = engine.random_base2(max(0, int(np.ceil(np.log2(max(n, 1))))))[:n]
-    points = points[rng.permutation(n)]
-    return np.asarray(np.clip(points, 2.0**-53, 1 - 2.0**-53))
+    blocks = engine.random(N_REPLICATES * 2**exponent).reshape(N_REPLICATES, -1, n_dims)
+    out = np.empty((n, n_dims))
+    for r, block in enumerate(blocks):
+        size = len(range(r, n, N_REPLICATES))
+        out[r::N_REPLICATES] = block[rng.permutation(size)]
+    return np.clip(out, 2.0**-53, 1 - 2.0**-53)

@@ -15,13 +15,13 @@ from paims.sampling._modes import climb as climb_to_tops
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
-    log_mean_exp,
     log_sum_exp,
     normalised,
     systematic,
 )
 from paims.sampling._recycling import RELIABLE_K, Recycled, pareto_k, recycle
 from paims.sampling._scheme import Plan, Scheme
+from paims.sampling._search import SearchInfo
 from paims.sampling._target import Counts, LogDensity, Points, Target
 
 
@@ -78,6 +78,8 @@ class SampleResult:
         How often the density raised an exception that counts as zero (``on_error="reject"``).
     random_state : int or None
         Gives the same run again.
+    search : SearchInfo or None
+        What the search for missed modes did.
     """
 
     draws: Array
@@ -98,6 +100,7 @@ class SampleResult:
     posterior: SampleResult | None = None
     n_rejected: int = 0
     random_state: int | None = None
+    search: SearchInfo | None = None
     density_fn: LogDensity | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -260,6 +263,7 @@ class _Weighted:
     log_evidence_error: float
     pareto_k: float
     source: str
+    gap: tuple[float, float] = (0.0, 0.0)
 
 
 def assemble(
@@ -300,6 +304,7 @@ def assemble(
         warnings=(*notes, *_notes_of_counts(target.counts)),
         n_rejected=target.counts.n_rejected,
         random_state=state.seed,
+        search=state.search,
         density_fn=target.bare().log_pi,
     )
     return result if plan.goal == "posterior" else _as_optimum(result, progress.state.points)
@@ -347,14 +352,14 @@ def _recycled(pool: Recycled) -> _Weighted:
     log_evidence = pool.log_evidence
     weight = np.exp(pool.log_weight - log_evidence)
     kept = weight > 1e-14 / len(weight)
-    relative = float(np.sum(weight**2)) - 1.0 / pool.n_drawn
     return _Weighted(
         pool.points[kept],
         weight[kept] / weight[kept].sum(),
         log_evidence,
-        float(np.sqrt(max(relative, 0.0))),
+        pool.log_evidence_error,
         pareto_k(pool.log_weight),
         "recycled",
+        pool.gap,
     )
 
 
@@ -371,9 +376,10 @@ def _notes_of_run(
             f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
             f"are importance weighted from there and the rest may be rough. {go_on}".rstrip()
         )
-    rates = [info.local_acceptance * info.global_acceptance for info in infos]
-    if infos and min(rates) < 0.02:
-        worst = infos[int(np.argmin(rates))]
+    moved = [info for info in infos if info.n_sweeps]
+    rates = [info.local_acceptance * info.global_acceptance for info in moved]
+    if moved and min(rates) < 0.02:
+        worst = moved[int(np.argmin(rates))]
         notes.append(
             f"Global acceptance fell to {min(rates):.1%} at level {worst.level}: the chains "
             "hardly left the neighbourhood of their starts, so mode masses are not reliable. "
@@ -396,7 +402,7 @@ def _notes_of_weights(
         )
     if len(state.log_z) == 2:
         if weighted.source == "recycled":
-            notes += _batches_disagree(state)
+            notes += _gap(*weighted.gap)
         else:
             notes += _paths_disagree(state, infos) + _cluster_shares(state)
     return notes
@@ -417,28 +423,20 @@ def _notes_of_counts(counts: Counts) -> list[str]:
     return notes
 
 
-def _batches_disagree(state: State) -> list[str]:
-    """Compare the evidence that the last candidates of each island give on their own."""
-    log_ws = [batch.log_weight for batch in state.pool[-2:]]
-    log_z = [log_mean_exp(log_w) for log_w in log_ws]
-    expected = float(np.sqrt(sum(1 / max(effective_size(log_w), 1.0) for log_w in log_ws)))
-    return _gap(log_z, expected)
-
-
 def _paths_disagree(state: State, infos: Sequence[LevelInfo]) -> list[str]:
     """Compare the evidence that the islands have gathered on their paths."""
     total = len(state.points)
     variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
-    return _gap(list(state.log_z), float(np.sqrt(max(variance, 0.0))))
+    gap = abs(state.log_z[0] - state.log_z[1])
+    return _gap(gap, float(np.sqrt(max(variance, 0.0))))
 
 
-def _gap(log_z: list[float], expected: float) -> list[str]:
-    gap = abs(log_z[0] - log_z[1])
-    if gap <= 5 * expected + 0.1:
+def _gap(gap: float, expected: float) -> list[str]:
+    if gap <= 4 * expected + 0.05:
         return []
     return [
-        f"The two islands disagree: their log evidences are {log_z[0]:.2f} and {log_z[1]:.2f}, "
-        f"{gap:.2f} apart where about {expected:.2f} is expected. {_MORE}"
+        f"The two islands disagree: their log evidences are {gap:.2f} apart where about "
+        f"{expected:.2f} is expected. {_MORE}"
     ]
 
 

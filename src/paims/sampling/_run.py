@@ -18,8 +18,16 @@ from typing import Any
 from paims._arrays import Array
 from paims._parallel import n_threads
 from paims.sampling._checkpoint import Checkpoint
-from paims.sampling._level import LevelInfo, Progress, State, first_state, next_level, renew
-from paims.sampling._recycling import RELIABLE_K, pareto_k, recycle
+from paims.sampling._level import (
+    LevelInfo,
+    Progress,
+    State,
+    find_missed,
+    first_state,
+    next_level,
+    renew,
+)
+from paims.sampling._recycling import recycle
 from paims.sampling._result import SampleResult, SamplingWarning, Status, assemble
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._target import (
@@ -170,14 +178,17 @@ def levels(target: Target, plan: Plan, progress: Progress) -> Iterator[Level]:
 
 
 def _rounds(state: State, n_done: int, target: Target, scheme: Scheme) -> Iterator[Level]:
-    """Go on at temperature 1 until the recycled sample is as large as wanted."""
+    """Go on at temperature 1 until the recycled sample is as large as wanted, and whole."""
+    if state.search is None and scheme.search_share > 0.0:
+        state = find_missed(state, target, scheme)
+        yield Level(state, None)
     wanted = scheme.wanted_share * len(state.points)
     for _ in range(n_done, scheme.max_rounds):
         recycled = recycle(state.pool)
-        reliable = pareto_k(recycled.log_weight) < RELIABLE_K
-        if reliable and recycled.effective_size >= wanted:
+        if recycled.reliable and recycled.effective_size >= wanted and recycled.islands_agree:
             return
-        state, info = next_level(renew(state, recycled), target, scheme)
+        start = state if recycled.reliable else renew(state, recycled)
+        state, info = next_level(start, target, scheme)
         yield Level(state, info)
 
 

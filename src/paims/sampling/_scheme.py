@@ -60,6 +60,12 @@ class Scheme:
         Markers of an island are thinned to this number.
     n_judges : int
         Points on which the spread is judged.
+    efficient : float
+        Importance efficiency of the mixtures above which there is no second stage.
+    least_share : float
+        Least share of the candidates that come from one cluster of markers.
+    search_share : float
+        Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
     n_jobs : int or None
     """
 
@@ -75,6 +81,9 @@ class Scheme:
     effective_share: float = 0.5
     max_markers: int = 1000
     n_judges: int = 100
+    efficient: float = 1.0
+    least_share: float = 0.0
+    search_share: float = 0.0
     n_jobs: int | None = None
 
     @staticmethod
@@ -110,13 +119,20 @@ class Scheme:
             return False
         return correlation < max(self.max_correlation, 1.0 - 2.0 / n_params)
 
-    def second_stage(self, n_params: int) -> Callable[[int, np.random.Generator], Array]:
+    def second_stage(
+        self, n_params: int, efficiency: float = 0.0
+    ) -> Callable[[int, np.random.Generator], Array] | None:
         """Scales of the second stage's steps: c0, or with shrinkage kernels c0 10^(-2 v^4).
+
+        None where the mixtures' importance efficiency is so good that their candidates are
+        better spent evaluations.
 
         v is uniform: most steps are about c0, one in six is below c0/10. Where a cluster's
         covariance is far too wide for the place, as at a mode that has no cluster yet, the small
         steps are the ones that move.
         """
+        if efficiency > self.efficient:
+            return None
         largest = self.second_scale(n_params)
 
         def scales(n: int, rng: np.random.Generator) -> Array:
@@ -144,8 +160,12 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         recycle=True,
         max_sweeps=10,
         max_correlation=0.7,
-        wanted_share=1.75,
+        wanted_share=2.25,
         max_rounds=10,
+        effective_share=0.4,
+        efficient=0.4,
+        least_share=0.05,
+        search_share=0.05,
         n_jobs=n_jobs,
     )
 

@@ -87,14 +87,14 @@ class Kernel:
     beta : float
     mixtures : sequence of MarkerMixture
         The mixture that the candidates of each island come from.
-    scale : callable
-        ``scale(n, rng)`` gives c0 of n second-stage steps.
+    scale : callable or None
+        ``scale(n, rng)`` gives c0 of n second-stage steps; None for no second stage.
     """
 
     target: Target
     beta: float
     mixtures: Sequence[MarkerMixture]
-    scale: Scale
+    scale: Scale | None
 
     def evaluate(self, theta: Array, island: IntArray) -> Proposed:
         """Evaluate points, and look them up in the mixtures of their islands."""
@@ -203,6 +203,10 @@ def step(
     rng : Generator
     """
     moved = first_stage(state, candidate, locally_accepted, np.log(rng.random(len(state))))
+    after = state.replaced(moved, candidate[moved])
+    second_accepted = np.zeros(len(state), dtype=bool)
+    if kernel.scale is None:
+        return after, Outcome(locally_accepted, moved, second_accepted)
     stayed = np.flatnonzero(~moved)
     here = state[stayed]
     proposal = propose_second(here, kernel.mixtures, kernel.scale, rng)
@@ -216,7 +220,6 @@ def step(
         kernel.mixtures,
         np.log(rng.random(len(stayed))),
     )
-    after = state.replaced(moved, candidate[moved]).replaced(stayed[took], second[took])
-    second_accepted = np.zeros(len(state), dtype=bool)
     second_accepted[stayed[took]] = True
+    after = after.replaced(stayed[took], second[took])
     return after, Outcome(locally_accepted, moved, second_accepted)

@@ -1,0 +1,496 @@
+"""Search for what the annealing has missed.
+
+A mode that is narrow, or that drifted away on the path, has left traces: points whose density is
+higher than the modes that are known can explain. From some of these, and from the best point of
+each cluster, quasi-Newton steps climb to a top. The curvature there gives the mode's mass by
+Laplace's approximation. If the sample has less of it, draws from a Gaussian at the top join the
+pool, and what they weigh there is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from paims._arrays import Array
+from paims.sampling._clusters import Clusters
+from paims.sampling._proposal import MarkerMixture, Markers, sobol
+from paims.sampling._recycling import Batch, Recycled
+from paims.sampling._target import Target
+
+Evaluate = Callable[[Array], Array]
+
+_WAVE = 8  # climbs at a time
+_RELEVANT = 1e-3  # least mass of a mode that counts
+_MOST_SHARES = 3.0  # finds prolong the search to at most this multiple of its budget
+_DIFFERENCE = 1e-5  # step of the gradient's differences, in units of the reference's scale
+_GAIN = 1e-3  # a climb ends where a step promises less log density than this
+_CURVATURE = 0.3  # step of the second differences, in standard deviations
+
+
+@dataclass(frozen=True)
+class SearchInfo:
+    """What a search did.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        What it cost.
+    n_starts : int
+        Climbs.
+    n_found : int
+        Modes that the sample had less than half of.
+    n_screened : int
+        Points whose density was compared with what the known modes explain.
+    """
+
+    n_evaluations: int
+    n_starts: int
+    n_found: int
+    n_screened: int
+
+
+@dataclass
+class Peaks:
+    """Gaussian descriptions of modes, and what they predict of the log density.
+
+    Attributes
+    ----------
+    top : list of ndarray, shape (n_params,)
+    log_pi : list of float
+        At the tops.
+    inv_chol : list of ndarray, shape (n_params, n_params)
+        Inverse Cholesky factors of the covariances.
+    """
+
+    top: list[Array] = field(default_factory=list)
+    log_pi: list[float] = field(default_factory=list)
+    inv_chol: list[Array] = field(default_factory=list)
+
+    def add(self, top: Array, log_pi: float, inv_chol: Array) -> None:
+        """Describe one more mode."""
+        self.top.append(top)
+        self.log_pi.append(log_pi)
+        self.inv_chol.append(inv_chol)
+
+    def predicted(self, x: Array) -> tuple[Array, Array]:
+        """Log density that the best of the modes predicts, and how far that is below its top."""
+        best, fall = np.full(len(x), -np.inf), np.full(len(x), np.inf)
+        for top, log_pi, inv_chol in zip(self.top, self.log_pi, self.inv_chol, strict=True):
+            half = half_square(x, top, inv_chol)
+            better = log_pi - half > best
+            best = np.where(better, log_pi - half, best)
+            fall = np.where(better, half, fall)
+        return best, fall
+
+    def explain(self, x: Array, log_pi: Array, slack: float) -> Array:
+        """Whether the density at each point is no more than predicted, but for some slack."""
+        best, fall = self.predicted(x)
+        return np.asarray(log_pi - best < slack * fall + _noise(x.shape[1]))
+
+
+def _noise(n_params: int) -> float:
+    """Log density by which a point of a mode may exceed what a Gaussian predicts."""
+    return 3.0 + 0.1 * n_params
+
+
+def half_square(x: Array, centre: Array, inv_chol: Array) -> Array:
+    """Half the squared Mahalanobis distance."""
+    return np.asarray(0.5 * np.sum(((x - centre) @ inv_chol.T) ** 2, axis=1))
+
+
+class _Screen:
+    """Evaluated points and how much of their density the peaks found so far leave unexplained.
+
+    Near a cluster its own description is believed too: a mode need not be Gaussian to be known.
+    """
+
+    def __init__(self, theta: Array, log_pi: Array, clusters: Peaks) -> None:
+        alive = np.isfinite(log_pi)
+        self.theta, self.log_pi = theta[alive], log_pi[alive]
+        self._best = np.full(len(self.theta), -np.inf)
+        self._fall = np.full(len(self.theta), np.inf)
+        self._clusters = clusters
+        self._open = ~self._near_cluster(self.theta, self.log_pi)
+
+    def __len__(self) -> int:
+        return len(self.theta)
+
+    def _near_cluster(self, theta: Array, log_pi: Array) -> Array:
+        best, fall = self._clusters.predicted(theta)
+        n_params = theta.shape[1]
+        near = fall < 2.0 * n_params + 5.0
+        return np.asarray(near & (log_pi - best < 0.25 * fall + _noise(n_params)))
+
+    def include(self, theta: Array, log_pi: Array, peaks: Peaks) -> None:
+        """Take in new points."""
+        alive = np.isfinite(log_pi)
+        theta, log_pi = theta[alive], log_pi[alive]
+        best, fall = peaks.predicted(theta)
+        self.theta = np.concatenate([self.theta, theta])
+        self.log_pi = np.concatenate([self.log_pi, log_pi])
+        self._best, self._fall = np.append(self._best, best), np.append(self._fall, fall)
+        self._open = np.append(self._open, ~self._near_cluster(theta, log_pi))
+
+    def explain_by(self, top: Array, log_pi: float, inv_chol: Array) -> None:
+        """Take a new peak into account."""
+        half = half_square(self.theta, top, inv_chol)
+        better = log_pi - half > self._best
+        self._best[better], self._fall[better] = log_pi - half[better], half[better]
+
+    def starts(self, rng: np.random.Generator) -> Array:
+        """Rows to climb from next: the least explained, the highest, and some at random."""
+        excess = self.log_pi - self._best - _noise(self.theta.shape[1])
+        with np.errstate(invalid="ignore"):
+            score = np.where(self._open, excess / np.maximum(self._fall, 1.0), -np.inf)
+        score[np.isnan(score)] = np.inf  # no peak yet: nothing is explained
+        rows = np.flatnonzero(score > 0.02)
+        if not len(rows):
+            return rows
+        chosen = [
+            rows[np.argsort(-score[rows], kind="stable")[: _WAVE // 2]],
+            rows[np.argsort(-self.log_pi[rows], kind="stable")[: _WAVE // 4]],
+            rng.choice(rows, size=min(_WAVE // 4, len(rows)), replace=False),
+        ]
+        found = np.unique(np.concatenate(chosen))
+        self._open[found] = False
+        return found
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A mode that the sample has too little of."""
+
+    top: Array
+    log_pi: float
+    cov: Array
+    log_mass: float
+
+
+def search(
+    pool: Sequence[Batch],
+    recycled: Recycled,
+    target: Target,
+    share: float,
+    rng: np.random.Generator,
+) -> tuple[list[Batch], SearchInfo]:
+    """Look for modes that the sample so far has missed.
+
+    Parameters
+    ----------
+    pool : sequence of Batch
+        Every candidate so far; the last ones are of temperature 1.
+    recycled : Recycled
+        The sample.
+    target : Target
+    share : float
+        Evaluations to spend, relative to those so far.
+    rng : Generator
+
+    Returns
+    -------
+    batches : list of Batch
+        Draws at the modes that were found, half as many for each island as it has points.
+    info : SearchInfo
+    """
+    before = target.counts.n_evaluations
+    budget = share * before
+
+    def evaluate(theta: Array) -> Array:
+        return target.evaluate(theta).log_pi
+
+    clusters, waves = _clusters_of(pool, recycled)
+    theta = np.concatenate([batch.points.theta for batch in pool])
+    log_pi = np.concatenate([batch.points.log_pi for batch in pool])
+    reference = np.concatenate([b.points.theta for b in pool if b.mixture is None])
+    scale = np.std(reference, axis=0)
+    screen, peaks = _Screen(theta, log_pi, clusters), Peaks()
+    fresh = _fresh_points(pool, target, rng)
+    found: list[_Found] = []
+    n_starts, allowed = 0, budget
+    while (spent := target.counts.n_evaluations - before) < min(allowed, _MOST_SHARES * budget):
+        if waves:
+            start, log_start = waves.pop(0)
+        else:
+            rows = screen.starts(rng)
+            if not len(rows):
+                if spent > 0.5 * allowed:
+                    break
+                more = next(fresh)
+                screen.include(more, evaluate(more), peaks)
+                continue
+            start, log_start = screen.theta[rows], screen.log_pi[rows]
+        n_starts += len(start)
+        tops, log_tops, inverse = climb(evaluate, start, log_start, scale)
+        for k in np.argsort(-log_tops, kind="stable"):
+            new = _described(evaluate, tops[k], float(log_tops[k]), inverse[k], peaks)
+            if new is None:
+                continue
+            cov, inv_chol = new
+            peaks.add(tops[k], float(log_tops[k]), inv_chol)
+            screen.explain_by(tops[k], float(log_tops[k]), inv_chol)
+            log_mass = _laplace(float(log_tops[k]), inv_chol) - recycled.log_evidence
+            if _missing(recycled, tops[k], inv_chol, log_mass):
+                found.append(_Found(tops[k], float(log_tops[k]), cov, log_mass))
+                allowed = max(allowed, target.counts.n_evaluations - before + budget)
+    batches = _draws(found, pool, target, rng) if found else []
+    spent = target.counts.n_evaluations - before
+    return batches, SearchInfo(spent, n_starts, len(found), len(screen))
+
+
+def _clusters_of(
+    pool: Sequence[Batch], recycled: Recycled
+) -> tuple[Peaks, list[tuple[Array, Array]]]:
+    """The clusters of the last mixtures as peaks, and their best points as the first waves.
+
+    The height of a cluster's top is the median of what its points say of it, by weight.
+    """
+    clusters, best = Peaks(), []
+    points, weight = recycled.points, recycled.weight
+    for batch in pool[-2:]:
+        if batch.mixture is None:
+            continue
+        fitted = batch.mixture.markers.clusters
+        label = np.argmax(fitted.log_responsibilities(points.theta)[1], axis=1)
+        for r in range(len(fitted)):
+            rows = np.flatnonzero(label == r)
+            if len(rows) < 5 or not weight[rows].sum() > 0:
+                continue
+            fall = half_square(points.theta[rows], fitted.mean[r], fitted.inv_chol[r])
+            height = _weighted_median(points.log_pi[rows] + fall, weight[rows])
+            clusters.add(fitted.mean[r], height, fitted.inv_chol[r])
+            best.append(rows[np.argmax(points.log_pi[rows])])
+    order = np.array(best, dtype=np.int64)[np.argsort(-points.log_pi[best], kind="stable")]
+    waves = [order[i : i + _WAVE] for i in range(0, min(len(order), 2 * _WAVE), _WAVE)]
+    return clusters, [(points.theta[rows], points.log_pi[rows]) for rows in waves]
+
+
+def _weighted_median(values: Array, weight: Array) -> float:
+    order = np.argsort(values, kind="stable")
+    edges = np.cumsum(weight[order])
+    return float(values[order][np.searchsorted(edges, 0.5 * edges[-1])])
+
+
+def _fresh_points(
+    pool: Sequence[Batch], target: Target, rng: np.random.Generator
+) -> Iterator[Array]:
+    """New points, in turn from the reference and from the mixtures of all levels."""
+    mixtures = list(dict.fromkeys(batch.mixture for batch in pool))
+    size = max(len(pool[0].points) // 4, 1)
+    quantile = getattr(target.reference, "quantile", None)
+    while True:
+        for mixture in mixtures:
+            if mixture is not None:
+                yield mixture.sample(size, rng)[0]
+            elif quantile is not None:
+                yield np.asarray(quantile(sobol(size, pool[0].points.theta.shape[1], rng)))
+            else:
+                yield np.asarray(target.reference.sample(size, rng), dtype=float)
+
+
+def _described(
+    evaluate: Evaluate, top: Array, log_top: float, inverse: Array, peaks: Peaks
+) -> tuple[Array, Array] | None:
+    """Covariance of a new peak and its inverse Cholesky factor; None if it is known, or no peak."""
+    if peaks.top and peaks.explain(top[None], np.array([log_top - 1.0]), 0.1)[0]:
+        return None
+    cov = curvature(evaluate, top, log_top, inverse)
+    if cov is None:
+        cov = inverse
+    try:
+        return cov, np.linalg.inv(np.linalg.cholesky(cov))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _laplace(log_top: float, inv_chol: Array) -> float:
+    """Log of the integral of a Gaussian peak."""
+    n_params = len(inv_chol)
+    return (
+        log_top
+        + 0.5 * n_params * float(np.log(2 * np.pi))
+        - float(np.sum(np.log(np.diag(inv_chol))))
+    )
+
+
+def _missing(recycled: Recycled, top: Array, inv_chol: Array, log_mass: float) -> bool:
+    """Whether the sample has less than half of a mode's mass.
+
+    It is counted within one standard deviation beyond the mode's typical distance, where a
+    Gaussian has at least 0.6 of its mass.
+    """
+    if log_mass < np.log(_RELEVANT):
+        return False
+    reach = 0.5 * (np.sqrt(len(top)) + 1.0) ** 2
+    inside = half_square(recycled.points.theta, top, inv_chol) < reach
+    return bool(recycled.weight[inside].sum() / 0.6 < 0.5 * np.exp(min(log_mass, 0.0)))
+
+
+def _draws(
+    found: list[_Found], pool: Sequence[Batch], target: Target, rng: np.random.Generator
+) -> list[Batch]:
+    """Draws from Gaussians at the tops, somewhat wider than the modes, for each island."""
+    log_mass = np.array([mode.log_mass for mode in found])
+    share = np.exp(log_mass - log_mass.max())
+    share = 0.5 * share / share.sum() + 0.5 / len(found)
+    mean = np.array([mode.top for mode in found])
+    clusters = Clusters.of(
+        share, mean, 1.1 * np.array([mode.cov for mode in found]), np.zeros(mean.shape[1])
+    )
+    log_p = np.array([mode.log_pi for mode in found])
+    markers = Markers(mean, share, log_p, np.arange(len(found) + 1), clusters)
+    mixture = MarkerMixture(markers, 1.0, 0.0)
+    batches = []
+    for first in [batch for batch in pool if batch.mixture is None]:
+        island = first.points.island[:1]
+        theta, _ = mixture.sample(max(len(first.points) // 2, 1), rng)
+        points = target.evaluate(theta, np.repeat(island, len(theta)))
+        batches.append(Batch(mixture, points, mixture.log_density(theta)))
+    return batches
+
+
+def climb(
+    evaluate: Evaluate, start: Array, log_start: Array, scale: Array, max_steps: int = 60
+) -> tuple[Array, Array, Array]:
+    """Climb from each start by quasi-Newton (BFGS) steps; all climbs are evaluated together.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log density of a batch.
+    start : ndarray, shape (n, n_params)
+    log_start : ndarray, shape (n,)
+        Log density there.
+    scale : ndarray, shape (n_params,)
+        Typical length along each coordinate.
+    max_steps : int
+
+    Returns
+    -------
+    top : ndarray, shape (n, n_params)
+    log_top : ndarray, shape (n,)
+    inverse : ndarray, shape (n, n_params, n_params)
+        Approximate inverse of minus the Hessian.
+    """
+    n, n_params = start.shape
+    identity = np.eye(n_params)
+
+    def height(v: Array) -> Array:
+        return evaluate(v * scale)
+
+    x, f = start / scale, log_start.copy()
+    inverse, untried = np.tile(identity, (n, 1, 1)), np.ones(n, dtype=bool)
+    reach = np.full(n, 0.5)  # longest step
+    active = np.flatnonzero(np.isfinite(f))
+    slope = np.zeros((n, n_params))
+    slope[active] = _gradient(height, x[active], f[active])
+    for _ in range(max_steps):
+        direction = np.einsum("nij,nj->ni", inverse[active], slope[active])
+        gain = np.sum(direction * slope[active], axis=1)
+        active, direction, gain = (part[gain > _GAIN] for part in (active, direction, gain))
+        if not len(active):
+            break
+        longest = np.where(untried[active], 0.1, reach[active])
+        length = np.linalg.norm(direction, axis=1)
+        whole = np.minimum(1.0, longest / length)
+        share, new_x, new_f = _line(height, x[active], f[active], direction, gain, whole)
+        moved = share > 0
+        reach[active] = np.where(
+            share >= whole, np.minimum(2 * reach[active], 10.0), np.maximum(share * length, 1e-6)
+        )
+        active, step = active[moved], (new_x - x[active])[moved]
+        if not len(active):
+            break
+        x[active], f[active] = new_x[moved], new_f[moved]
+        before = slope[active].copy()
+        slope[active] = _gradient(height, x[active], f[active])
+        change = before - slope[active]
+        product = np.sum(step * change, axis=1)
+        size = np.linalg.norm(step, axis=1) * np.linalg.norm(change, axis=1)
+        good = product > 1e-10 * size
+        rows, step, change, product = active[good], step[good], change[good], product[good]
+        first = untried[rows]
+        ratio = product[first] / np.sum(change[first] ** 2, axis=1)
+        inverse[rows[first]] = ratio[:, None, None] * identity
+        untried[rows] = False
+        inverse[rows] = _bfgs(inverse[rows], step, change, product)
+    return x * scale, f, inverse * np.outer(scale, scale)
+
+
+def _bfgs(inverse: Array, step: Array, change: Array, product: Array) -> Array:
+    """BFGS update of inverse Hessians (Nocedal & Wright, eq. 6.17)."""
+    rho = 1.0 / product
+    left = np.eye(step.shape[1]) - rho[:, None, None] * np.einsum("ni,nj->nij", step, change)
+    outer = rho[:, None, None] * np.einsum("ni,nj->nij", step, step)
+    return np.asarray(left @ inverse @ left.transpose(0, 2, 1) + outer)
+
+
+def _gradient(height: Evaluate, x: Array, f: Array) -> Array:
+    """Gradient by forward differences, backward where the density ends; 0 where both fail."""
+    n, n_params = x.shape
+    steps = _DIFFERENCE * np.eye(n_params)
+    forward = height((x[:, None] + steps).reshape(-1, n_params)).reshape(n, n_params)
+    out = (forward - f[:, None]) / _DIFFERENCE
+    i, j = np.nonzero(~np.isfinite(out))
+    if len(i):
+        out[i, j] = (f[i] - height(x[i] - steps[j])) / _DIFFERENCE
+        out[~np.isfinite(out)] = 0.0
+    return np.asarray(out)
+
+
+def _line(
+    height: Evaluate, x: Array, f: Array, direction: Array, gain: Array, whole: Array
+) -> tuple[Array, Array, Array]:
+    """Backtracking line search: the share of each direction taken (0 for none), and where to."""
+    share, out_x, out_f = np.zeros(len(x)), x.copy(), f.copy()
+    trial = whole.copy()
+    left = np.arange(len(x))
+    for _ in range(12):
+        new = x[left] + trial[left, None] * direction[left]
+        value = height(new)
+        enough = value >= f[left] + 1e-4 * trial[left] * gain[left]
+        took = left[enough]
+        share[took], out_x[took], out_f[took] = trial[took], new[enough], value[enough]
+        left = left[~enough]
+        if not len(left):
+            break
+        trial[left] *= 0.3
+    return share, out_x, out_f
+
+
+def curvature(evaluate: Evaluate, top: Array, log_top: float, guess: Array) -> Array | None:
+    """Covariance of a mode from second differences at its top.
+
+    The differences are taken along the axes of a guess, then once more along those of the result
+    if the two differ much.
+
+    Returns
+    -------
+    ndarray, shape (n_params, n_params), or None
+        None if the density does not fall in every direction, or ends nearby.
+    """
+    n_params = len(top)
+    values, vectors = np.linalg.eigh(0.5 * (guess + guess.T))
+    axes = vectors * np.sqrt(np.maximum(values, 1e-10 * np.max(values)))
+    i, j = np.triu_indices(n_params, 1)
+    diagonal = np.arange(n_params)
+    for _ in range(2):
+        steps = _CURVATURE * axes.T
+        fall = log_top - evaluate(
+            np.concatenate([top + steps, top - steps, top + steps[i] + steps[j]])
+        )
+        if not np.all(np.isfinite(fall)):
+            return None
+        plus, minus, both = np.split(fall, [n_params, 2 * n_params])
+        hessian = np.empty((n_params, n_params))
+        hessian[diagonal, diagonal] = plus + minus
+        hessian[i, j] = hessian[j, i] = both - plus[i] - plus[j]
+        spread, turn = np.linalg.eigh(hessian / _CURVATURE**2)
+        if not np.all(spread > 0):
+            return None
+        axes = axes @ (turn / np.sqrt(spread))
+        if np.max(np.abs(np.log(spread))) < 1.0:
+            break
+    return np.asarray(axes @ axes.T)
