@@ -64,6 +64,15 @@ class Clusters:
         cov = cov + ratio * cov * np.eye(cov.shape[1])
         return Clusters.of(self.share, self.mean, cov, np.zeros(cov.shape[1]))
 
+    def widened(self, factor: float) -> Clusters:
+        """The clusters, followed by the same ones ``factor`` times as wide."""
+        return Clusters(
+            np.tile(self.share, 2) / 2,
+            np.tile(self.mean, (2, 1)),
+            np.concatenate([self.chol, factor * self.chol]),
+            np.concatenate([self.inv_chol, self.inv_chol / factor]),
+        )
+
     def __getitem__(self, kept: Array) -> Clusters:
         share = self.share[kept]
         return Clusters(share / share.sum(), self.mean[kept], self.chol[kept], self.inv_chol[kept])

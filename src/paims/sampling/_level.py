@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from paims._arrays import Array
-from paims.sampling._clusters import fit_clusters, single_cluster
+from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
@@ -413,7 +413,25 @@ def _markers(
         index, count = np.unique(index, return_counts=True)
         alive, label = np.unique(label[index], return_inverse=True)
         points, joint, clusters = points[index], count.astype(float), clusters[alive]
+    if scheme.wide_share > 0.0:
+        clusters, label = _with_tails(clusters, label, scheme.wide_share)
     return Markers.of(points.theta, joint, log_tempered(points, beta), clusters, label)
+
+
+def _with_tails(clusters: Clusters, label: Array, share: float) -> tuple[Clusters, Array]:
+    """Give some of each cluster's markers wider kernels, so that the mixture has heavier tails.
+
+    The widened clusters follow the others, 1 + 2/sqrt(d) times as wide.
+    """
+    order = np.argsort(label, kind="stable")
+    rank = np.empty(len(label), dtype=np.int64)  # of each marker within its cluster
+    first = np.searchsorted(label[order], label[order])
+    rank[order] = np.arange(len(label)) - first
+    every = round(1.0 / share)
+    wide = rank % every == every // 2
+    label = np.where(wide, label + len(clusters), label)
+    kept, label = np.unique(label, return_inverse=True)
+    return clusters.widened(1.0 + 2.0 / np.sqrt(clusters.mean.shape[1]))[kept], label
 
 
 def _reference_draws(target: Target, size: int, rng: np.random.Generator) -> Array:

@@ -14,6 +14,7 @@ from paims.sampling._proposal import N_REPLICATES, MarkerMixture
 from paims.sampling._target import Points
 
 RELIABLE_K = 0.7
+SETTLED_K = 0.5
 _USEFUL = 0.1
 
 
@@ -85,9 +86,19 @@ class Recycled:
         return np.exp(self.log_weight - self.log_evidence)
 
     @cached_property
+    def pareto_k(self) -> float:
+        """Shape of the tail of the weights; see :func:`pareto_k`."""
+        return pareto_k(self.log_weight)
+
+    @property
     def reliable(self) -> bool:
         """Whether the tail of the weights lets estimates converge."""
-        return pareto_k(self.log_weight) < RELIABLE_K
+        return self.pareto_k < RELIABLE_K
+
+    @property
+    def settled(self) -> bool:
+        """Whether more candidates are unlikely to change the evidence by more than its error."""
+        return self.pareto_k < SETTLED_K and self.islands_agree
 
     @property
     def effective_size(self) -> float:
@@ -119,11 +130,15 @@ class Recycled:
     def log_evidence_error(self) -> float:
         """Standard error of the log evidence: by replicates, or half the gap of the islands.
 
-        The gap counts if it is more than twice what the replicates make one expect.
+        The gap counts if it is more than twice what the replicates make one expect. Weights with
+        a heavy tail have a larger variance than a sample of them shows, and the sum is more often
+        too small than too large: the error grows by 1 / (1 - k).
         """
         gap, expected = self.gap
         error = float(np.sqrt(replicate_variance(self.weight, self.replicate)))
-        return max(error, 0.5 * gap) if gap > 2.0 * expected else error
+        if gap > 2.0 * expected:
+            error = max(error, 0.5 * gap)
+        return error / (1.0 - min(max(self.pareto_k, 0.0), RELIABLE_K))
 
 
 def recycle(pool: Sequence[Batch]) -> Recycled:

@@ -19,7 +19,7 @@ from paims.sampling._path import (
     normalised,
     systematic,
 )
-from paims.sampling._recycling import RELIABLE_K, Recycled, pareto_k, recycle
+from paims.sampling._recycling import RELIABLE_K, SETTLED_K, Recycled, recycle
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._search import SearchInfo
 from paims.sampling._target import Counts, LogDensity, Points, Target
@@ -357,7 +357,7 @@ def _recycled(pool: Recycled) -> _Weighted:
         weight[kept] / weight[kept].sum(),
         log_evidence,
         pool.log_evidence_error,
-        pareto_k(pool.log_weight),
+        pool.pareto_k,
         "recycled",
         pool.gap,
     )
@@ -402,7 +402,7 @@ def _notes_of_weights(
         )
     if len(state.log_z) == 2:
         if weighted.source == "recycled":
-            notes += _gap(*weighted.gap)
+            notes += _gap(*weighted.gap) + _heavy_tail(weighted.pareto_k)
         else:
             notes += _paths_disagree(state, infos) + _cluster_shares(state)
     return notes
@@ -429,6 +429,16 @@ def _paths_disagree(state: State, infos: Sequence[LevelInfo]) -> list[str]:
     variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
     gap = abs(state.log_z[0] - state.log_z[1])
     return _gap(gap, float(np.sqrt(max(variance, 0.0))))
+
+
+def _heavy_tail(k: float) -> list[str]:
+    if k < SETTLED_K:
+        return []
+    return [
+        f"The importance weights have a heavy tail (Pareto k = {k:.2f}, should be below "
+        f"{SETTLED_K}) that more candidates did not mend: part of the density is hardly covered, "
+        f"and the log evidence may be too low by more than its error. {_MORE}"
+    ]
 
 
 def _gap(gap: float, expected: float) -> list[str]:

@@ -185,7 +185,7 @@ def _rounds(state: State, n_done: int, target: Target, scheme: Scheme) -> Iterat
     wanted = scheme.wanted_share * len(state.points)
     for _ in range(n_done, scheme.max_rounds):
         recycled = recycle(state.pool)
-        if recycled.reliable and recycled.effective_size >= wanted and recycled.islands_agree:
+        if recycled.settled and recycled.effective_size >= wanted:
             return
         start = state if recycled.reliable else renew(state, recycled)
         state, info = next_level(start, target, scheme)

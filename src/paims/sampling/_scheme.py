@@ -64,6 +64,8 @@ class Scheme:
         Importance efficiency of the mixtures above which there is no second stage.
     least_share : float
         Least share of the candidates that come from one cluster of markers.
+    wide_share : float
+        Share of the markers whose kernels are wider than their cluster.
     search_share : float
         Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
     n_jobs : int or None
@@ -83,6 +85,7 @@ class Scheme:
     n_judges: int = 100
     efficient: float = 1.0
     least_share: float = 0.0
+    wide_share: float = 0.0
     search_share: float = 0.0
     n_jobs: int | None = None
 
@@ -165,6 +168,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         effective_share=0.4,
         efficient=0.4,
         least_share=0.05,
+        wide_share=0.1,
         search_share=0.05,
         n_jobs=n_jobs,
     )
