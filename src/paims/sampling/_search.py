@@ -107,16 +107,33 @@ class _Screen:
     Near a cluster its own description is believed too: a mode need not be Gaussian to be known.
     """
 
-    def __init__(self, theta: Array, log_pi: Array, clusters: Peaks) -> None:
-        alive = np.isfinite(log_pi)
-        self.theta, self.log_pi = theta[alive], log_pi[alive]
-        self._best = np.full(len(self.theta), -np.inf)
-        self._fall = np.full(len(self.theta), np.inf)
-        self._clusters = clusters
-        self._open = ~self._near_cluster(self.theta, self.log_pi)
+    def __init__(self, clusters: Peaks, scale: Array) -> None:
+        self._clusters, self._scale = clusters, scale
+        self.theta, self.log_pi = np.empty((0, len(scale))), np.empty(0)
+        self._best, self._fall = np.empty(0), np.empty(0)
+        self._open = np.empty(0, dtype=bool)
+        self._high = np.empty(0, dtype=bool)  # the best of the points that it came with
+        self._distance = np.empty(0)  # to the nearest start or top so far, squared
 
     def __len__(self) -> int:
         return len(self.theta)
+
+    def include(self, theta: Array, log_pi: Array, peaks: Peaks) -> None:
+        """Take in new points."""
+        alive = np.isfinite(log_pi)
+        theta, log_pi = theta[alive], log_pi[alive]
+        if not len(theta):
+            return
+        best, fall = peaks.predicted(theta)
+        self.theta = np.concatenate([self.theta, theta])
+        self.log_pi = np.append(self.log_pi, log_pi)
+        self._best, self._fall = np.append(self._best, best), np.append(self._fall, fall)
+        self._open = np.append(self._open, ~self._near_cluster(theta, log_pi))
+        self._high = np.append(self._high, log_pi >= np.quantile(log_pi, 0.9))
+        distance = np.full(len(theta), np.inf)
+        for top in peaks.top:
+            distance = np.minimum(distance, self._squared(theta, top))
+        self._distance = np.append(self._distance, distance)
 
     def _near_cluster(self, theta: Array, log_pi: Array) -> Array:
         best, fall = self._clusters.predicted(theta)
@@ -124,24 +141,25 @@ class _Screen:
         near = fall < 2.0 * n_params + 5.0
         return np.asarray(near & (log_pi - best < 0.25 * fall + _noise(n_params)))
 
-    def include(self, theta: Array, log_pi: Array, peaks: Peaks) -> None:
-        """Take in new points."""
-        alive = np.isfinite(log_pi)
-        theta, log_pi = theta[alive], log_pi[alive]
-        best, fall = peaks.predicted(theta)
-        self.theta = np.concatenate([self.theta, theta])
-        self.log_pi = np.concatenate([self.log_pi, log_pi])
-        self._best, self._fall = np.append(self._best, best), np.append(self._fall, fall)
-        self._open = np.append(self._open, ~self._near_cluster(theta, log_pi))
+    def _squared(self, theta: Array, point: Array) -> Array:
+        return np.asarray(np.sum(((theta - point) / self._scale) ** 2, axis=1))
+
+    def _been_at(self, point: Array) -> None:
+        self._distance = np.minimum(self._distance, self._squared(self.theta, point))
 
     def explain_by(self, top: Array, log_pi: float, inv_chol: Array) -> None:
         """Take a new peak into account."""
         half = half_square(self.theta, top, inv_chol)
         better = log_pi - half > self._best
         self._best[better], self._fall[better] = log_pi - half[better], half[better]
+        self._been_at(top)
 
     def starts(self, rng: np.random.Generator) -> Array:
-        """Rows to climb from next: the least explained, the highest, and some at random."""
+        """Rows to climb from next.
+
+        Half are the least explained; a quarter are, among the best points of each level, the
+        farthest from where the search has been; a quarter are any of these best points.
+        """
         excess = self.log_pi - self._best - _noise(self.theta.shape[1])
         with np.errstate(invalid="ignore"):
             score = np.where(self._open, excess / np.maximum(self._fall, 1.0), -np.inf)
@@ -149,12 +167,15 @@ class _Screen:
         rows = np.flatnonzero(score > 0.02)
         if not len(rows):
             return rows
-        chosen = [
-            rows[np.argsort(-score[rows], kind="stable")[: _WAVE // 2]],
-            rows[np.argsort(-self.log_pi[rows], kind="stable")[: _WAVE // 4]],
-            rng.choice(rows, size=min(_WAVE // 4, len(rows)), replace=False),
-        ]
-        found = np.unique(np.concatenate(chosen))
+        chosen = list(rows[np.argsort(-score[rows], kind="stable")[: _WAVE // 2]])
+        high = rows[self._high[rows]]
+        for _ in range(_WAVE // 4 if len(high) else 0):
+            farthest = high[np.argmax(self._distance[high])]
+            chosen.append(farthest)
+            self._been_at(self.theta[farthest])
+        if len(high):
+            chosen += list(rng.choice(high, size=min(_WAVE // 4, len(high)), replace=False))
+        found = np.unique(chosen)
         self._open[found] = False
         return found
 
@@ -202,11 +223,10 @@ def search(
         return target.evaluate(theta).log_pi
 
     clusters, waves = _clusters_of(pool, recycled)
-    theta = np.concatenate([batch.points.theta for batch in pool])
-    log_pi = np.concatenate([batch.points.log_pi for batch in pool])
-    reference = np.concatenate([b.points.theta for b in pool if b.mixture is None])
-    scale = np.std(reference, axis=0)
-    screen, peaks = _Screen(theta, log_pi, clusters), Peaks()
+    scale = np.std(np.concatenate([b.points.theta for b in pool if b.mixture is None]), axis=0)
+    screen, peaks = _Screen(clusters, scale), Peaks()
+    for batch in pool:
+        screen.include(batch.points.theta, batch.points.log_pi, peaks)
     fresh = _fresh_points(pool, target, rng)
     found: list[_Found] = []
     n_starts, allowed = 0, budget
@@ -293,7 +313,7 @@ def _fresh_points(
 def _described(
     evaluate: Evaluate, top: Array, log_top: float, inverse: Array, peaks: Peaks
 ) -> tuple[Array, Array] | None:
-    """Covariance of a new peak and its inverse Cholesky factor; None if it is known, or no peak."""
+    """Covariance of a new peak and its inverse Cholesky factor; None if it is known or none."""
     if peaks.top and peaks.explain(top[None], np.array([log_top - 1.0]), 0.1)[0]:
         return None
     cov = curvature(evaluate, top, log_top, inverse)
