@@ -336,7 +336,7 @@ def _laplace(log_top: float, inv_chol: Array) -> float:
 
 
 def _missing(recycled: Recycled, top: Array, inv_chol: Array, log_mass: float) -> bool:
-    """Whether the sample has less than half of a mode's mass.
+    """Whether the sample of an island has less than half of a mode's mass.
 
     It is counted within one standard deviation beyond the mode's typical distance, where a
     Gaussian has at least 0.6 of its mass.
@@ -345,7 +345,9 @@ def _missing(recycled: Recycled, top: Array, inv_chol: Array, log_mass: float) -
         return False
     reach = 0.5 * (np.sqrt(len(top)) + 1.0) ** 2
     inside = half_square(recycled.points.theta, top, inv_chol) < reach
-    return bool(recycled.weight[inside].sum() / 0.6 < 0.5 * np.exp(min(log_mass, 0.0)))
+    total = np.bincount(recycled.points.island, weights=recycled.weight)
+    own = np.bincount(recycled.points.island, weights=recycled.weight * inside)
+    return bool(np.min(own / total) / 0.6 < 0.5 * np.exp(min(log_mass, 0.0)))
 
 
 def _draws(
