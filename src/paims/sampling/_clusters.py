@@ -52,17 +52,23 @@ class Clusters:
     def steadied(self, size: Array) -> Clusters:
         """Covariances as proposals should have them when estimated from few points.
 
-        An estimate from n points in d dimensions is too narrow in some directions: it is mixed
-        with its diagonal in the ratio n : d and widened by 1 + d/n.
+        An estimate from n points in d dimensions is too narrow in some directions, by up to
+        (1 - sqrt(d/n))^2 in variance (Marchenko and Pastur 1967). d/n times its diagonal is added
+        to it, in no direction more than makes up for that: a thin ridge stays thin.
 
         Parameters
         ----------
         size : ndarray, shape (n_clusters,)
             Effective number of points of each cluster.
         """
-        cov = self.chol @ self.chol.transpose(0, 2, 1)
-        ratio = (cov.shape[1] / size)[:, None, None]
-        cov = cov + ratio * cov * np.eye(cov.shape[1])
+        ratio = self.mean.shape[1] / size
+        most = (1.0 - np.minimum(np.sqrt(ratio), 0.95)) ** -2 - 1.0
+        variance = np.sum(self.chol**2, axis=2)  # the diagonals of the covariances
+        white = self.inv_chol * np.sqrt(ratio[:, None] * variance)[:, None, :]
+        value, vector = np.linalg.eigh(white @ white.transpose(0, 2, 1))
+        turned = self.chol @ vector
+        scaled = turned * (1.0 + np.minimum(value, most[:, None]))[:, None, :]
+        cov = scaled @ turned.transpose(0, 2, 1)
         return Clusters.of(self.share, self.mean, cov, np.zeros(cov.shape[1]))
 
     def widened(self, factor: float) -> Clusters:
