@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln, logsumexp
+from scipy.stats import chi2
 
 Floats = NDArray[np.float64]
 
@@ -98,41 +99,132 @@ def _cube(lower: float, upper: float, d: int) -> Box:
     return Box(np.full(d, lower), np.full(d, upper))
 
 
-def _gaussian_mixture(name: str, centres: Floats, masses: Floats, sd: float, box: Box) -> Target:
-    """Normalised isotropic Gaussian mixture, so far inside the box that its edge is not felt."""
+def _gaussian_mixture(
+    name: str, centres: Floats, masses: Floats, chol: Floats, box: Box
+) -> Target:
+    """Normalised Gaussian mixture, so far inside the box that its edge is not felt.
+
+    `chol` are the Cholesky factors of the covariances. A point belongs to the mode that has the
+    highest density there.
+    """
     d = centres.shape[1]
-    log_weights = np.log(masses) - d * math.log(sd * math.sqrt(2.0 * math.pi))
+    inverse = np.linalg.inv(chol)
+    log_det = np.sum(np.log(np.diagonal(chol, axis1=1, axis2=2)), axis=1)
+    log_weights = np.log(masses) - log_det - 0.5 * d * math.log(2.0 * math.pi)
     mean = masses @ centres
+    variances = np.sum(chol**2, axis=2)
 
-    def squared_distances(x: Floats) -> Floats:
-        return cdist(x, centres, "sqeuclidean")
-
-    def log_likelihood(x: Floats) -> Floats:
-        return logsumexp(log_weights - 0.5 * squared_distances(x) / sd**2, axis=1)
+    def log_modes(x: Floats) -> Floats:
+        squares = [
+            np.sum(((x - centre) @ inv.T) ** 2, axis=1)
+            for centre, inv in zip(centres, inverse, strict=True)
+        ]
+        return log_weights - 0.5 * np.stack(squares, axis=1)
 
     def sampler(n: int, rng: np.random.Generator) -> Floats:
         chosen = rng.choice(len(masses), size=n, p=masses)
-        return centres[chosen] + sd * rng.standard_normal((n, d))
+        return centres[chosen] + np.einsum("nab,nb->na", chol[chosen], rng.standard_normal((n, d)))
 
     return Target(
         name=name,
         d=d,
-        log_likelihood=log_likelihood,
+        log_likelihood=lambda x: logsumexp(log_modes(x), axis=1),
         reference=box,
         log_evidence=-float(np.sum(np.log(box.upper - box.lower))),
         mean=mean,
-        sd=np.sqrt(sd**2 + masses @ (centres - mean) ** 2),
+        sd=np.sqrt(masses @ (variances + (centres - mean) ** 2)),
         mode_masses=masses,
-        assign_modes=lambda x: np.argmin(squared_distances(x), axis=1),
+        assign_modes=lambda x: np.argmax(log_modes(x), axis=1),
         sampler=sampler,
     )
+
+
+def _round(d: int, *sds: float) -> Floats:
+    """Cholesky factors of isotropic Gaussians."""
+    return np.array([sd * np.eye(d) for sd in sds])
 
 
 def two_gaussians(d: int) -> Target:
     """0.1 N(-1/2, 0.1^2 I) + 0.9 N(+1/2, 0.1^2 I), U[-2, 2]^d; mode 0 is the small one at -1/2."""
     centres = np.array([np.full(d, -0.5), np.full(d, 0.5)])
     return _gaussian_mixture(
-        f"two_gaussians_{d}d", centres, np.array([0.1, 0.9]), 0.1, _cube(-2.0, 2.0, d)
+        f"two_gaussians_{d}d",
+        centres,
+        np.array([0.1, 0.9]),
+        _round(d, 0.1, 0.1),
+        _cube(-2.0, 2.0, d),
+    )
+
+
+def unequal_gaussians() -> Target:
+    """0.15 N(-0.6, 0.10^2 I) + 0.85 N(0.4, 0.13^2 I), U[-2, 2]^10.
+
+    On the way from the reference the narrow one has a smaller share than in the end.
+    """
+    centres = np.array([np.full(10, -0.6), np.full(10, 0.4)])
+    return _gaussian_mixture(
+        "unequal_gaussians",
+        centres,
+        np.array([0.15, 0.85]),
+        _round(10, 0.10, 0.13),
+        _cube(-2.0, 2.0, 10),
+    )
+
+
+def spike_and_slab(d: int) -> Target:
+    """(N(0, 0.1^2 I) + N(0, I)) / 2, U[-8, 8]^d; mode 0 is the ball that holds the spike."""
+    target = _gaussian_mixture(
+        f"spike_and_slab_{d}d",
+        np.zeros((2, d)),
+        np.array([0.5, 0.5]),
+        _round(d, 0.1, 1.0),
+        _cube(-8.0, 8.0, d),
+    )
+    squared_radius = 0.1**2 * chi2.isf(1e-6, d)
+    inside = 0.5 * (1.0 - 1e-6) + 0.5 * chi2.cdf(squared_radius, d)
+    return replace(
+        target,
+        mode_masses=np.array([inside, 1.0 - inside]),
+        assign_modes=lambda x: (np.sum(x**2, axis=1) > squared_radius).astype(np.int64),
+    )
+
+
+def random_mixture(seed: int) -> Target:
+    """A member of a family: 2 to 10 rotated Gaussians in 2 to 20 dimensions, U[-3, 3]^d.
+
+    Widths along the axes of a mode are from 0.03 to 0.3, masses at least 0.01. Modes are so far
+    apart that none has mass near another.
+    """
+    rng = np.random.default_rng(10_000 + seed)
+    d, n_modes = int(rng.integers(2, 21)), int(rng.integers(2, 11))
+    masses = 0.01 + (1.0 - 0.01 * n_modes) * rng.dirichlet(np.ones(n_modes))
+    centres: list[Floats] = []
+    factors: list[Floats] = []
+    for _ in range(n_modes):
+        widths = 0.03 * 10.0 ** rng.random(d)
+        axes, _ = np.linalg.qr(rng.standard_normal((d, d)))
+        factor = np.linalg.cholesky((axes * widths**2) @ axes.T)
+        for _ in range(10_000):
+            centre = rng.uniform(-1.2, 1.2, d)
+            distances = [
+                min(
+                    np.linalg.norm(np.linalg.solve(other, centre - there)),
+                    np.linalg.norm(np.linalg.solve(factor, centre - there)),
+                )
+                for there, other in zip(centres, factors, strict=True)
+            ]
+            if min(distances, default=np.inf) > 6.0 + math.sqrt(d):
+                break
+        else:
+            raise ValueError(f"No room for {n_modes} modes in {d} dimensions (seed {seed}).")
+        centres.append(centre)
+        factors.append(factor)
+    return _gaussian_mixture(
+        f"random_mixture_{seed}_{d}d",
+        np.array(centres),
+        masses,
+        np.array(factors),
+        _cube(-3.0, 3.0, d),
     )
 
 
@@ -144,7 +236,9 @@ def ten_gaussians() -> Target:
             [8.7, 4.4], [1.2, 6.1], [4.6, 6.8], [7.1, 7.9], [2.3, 8.8],
         ]
     )  # fmt: skip
-    return _gaussian_mixture("ten_gaussians", centres, np.full(10, 0.1), 0.1, _cube(0.0, 10.0, 2))
+    return _gaussian_mixture(
+        "ten_gaussians", centres, np.full(10, 0.1), _round(2, *[0.1] * 10), _cube(0.0, 10.0, 2)
+    )
 
 
 def himmelblau() -> Target:
@@ -325,4 +419,7 @@ def all_targets() -> list[Target]:
         gaussian_shells(5),
         rosenbrock(),
         shear_building(),
+        unequal_gaussians(),
+        spike_and_slab(5),
+        random_mixture(4),
     ]

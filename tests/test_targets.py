@@ -137,6 +137,43 @@ def test_two_gaussians_in_any_dimension_are_normalised(d):
     np.testing.assert_allclose(target.sd, math.sqrt(0.01 + 0.25 - 0.16))
 
 
+def test_spike_and_slab_is_normalised():
+    target = targets.spike_and_slab(5)
+    radius, weights = _nodes(0.0, 8.0, 400)
+    x = np.column_stack([radius, np.zeros((len(radius), 4))])
+    shell = 8 * math.pi**2 / 3 * radius**4 * weights  # area of the 4-sphere
+    p = shell * np.exp(target.log_density(x) - target.log_evidence)
+    assert p.sum() == pytest.approx(1.0, abs=1e-9)
+    spike = p[target.assign_modes(x) == 0].sum()
+    assert spike == pytest.approx(target.mode_masses[0], abs=2e-4)  # to one node of the edge
+    assert target.mode_masses[0] == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_mixtures_are_what_they_say(seed):
+    target = targets.random_mixture(seed)
+    assert 2 <= target.d <= 20
+    assert 2 <= len(target.mode_masses) <= 10
+    assert np.min(target.mode_masses) >= 0.01
+    assert np.max(np.abs(target.mean)) <= 1.2
+    # Normalised: Gaussians fitted to the exact draws of each mode have the same log density.
+    rng = np.random.default_rng(seed)
+    x = target.sample(20_000, rng)
+    labels = target.assign_modes(x)
+    log_q = np.full(len(x), -np.inf)
+    for k, mass in enumerate(target.mode_masses):
+        own = x[labels == k]
+        fitted = multivariate_normal(own.mean(axis=0), np.cov(own.T))
+        log_q = np.logaddexp(log_q, math.log(mass) + fitted.logpdf(x))
+    log_p = target.log_density(x) - target.log_evidence
+    size = len(x) * np.min(target.mode_masses)
+    assert abs(np.mean(log_p - log_q)) < 5 * target.d**2 / size + 5 * target.d / math.sqrt(len(x))
+    # and the same from the same seed
+    np.testing.assert_array_equal(
+        targets.random_mixture(seed).log_density(x[:50]), target.log_density(x[:50])
+    )
+
+
 def test_ten_gaussians_are_well_apart_and_inside():
     target = targets.ten_gaussians()
     x = target.sample(200, np.random.default_rng(0))

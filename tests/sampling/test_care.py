@@ -127,7 +127,9 @@ class TestCalls:
 
         result = sample(counting)
         assert result.n_evaluations == sum(sizes)
-        assert result.n_evaluations - 200 == result.levels["n_evaluations"].sum()
+        assert result.search is not None
+        spent = 200 + result.levels["n_evaluations"].sum() + result.search.n_evaluations
+        assert result.n_evaluations == spent
         assert max(sizes) <= 200
 
     def test_a_density_that_writes_to_its_input(self) -> None:

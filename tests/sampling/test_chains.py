@@ -12,7 +12,13 @@ from tests.sampling.test_level import PAPER, SCHEME, stepped
 
 from paims.sampling import Scheme
 from paims.sampling import _level as level
-from paims.sampling._level import _correlation, _sweep, next_level
+from paims.sampling._level import (
+    _candidates,
+    _correlation,
+    _islands_in_turn,
+    _sweep,
+    next_level,
+)
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._target import Target
 from paims.sampling._transition import Kernel, Outcome, Proposed
@@ -92,6 +98,9 @@ class TestSweep:
 
     LENGTHS = np.array([3, 1, 2])
 
+    def islands_in_turn(self) -> Any:
+        return _islands_in_turn(np.zeros(3, dtype=np.int64), self.LENGTHS)
+
     def mixture(self) -> MarkerMixture:
         rng = np.random.default_rng(0)
         theta = TOY.sample(30, rng)
@@ -113,9 +122,10 @@ class TestSweep:
         start = Proposed.of(
             target.evaluate(TOY.sample(3, np.random.default_rng(1))), 1.0, (mixture,)
         )
-        after, (batch,), _ = _sweep(
-            start, self.LENGTHS, kernel_of(mixture, target, PAPER), np.random.default_rng(2)
-        )
+        kernel, rng = kernel_of(mixture, target, PAPER), np.random.default_rng(2)
+        candidates = _candidates(self.islands_in_turn(), kernel, rng)
+        after, _ = _sweep(start, self.LENGTHS, candidates, kernel, rng)
+        (batch,) = candidates.batches
         assert [len(theta) for theta in used] == [3, 2, 1]
         np.testing.assert_array_equal(np.concatenate(used), batch.points.theta)
         np.testing.assert_array_equal(after.points.theta, batch.points.theta)
@@ -131,9 +141,9 @@ class TestSweep:
         mixture, target = self.mixture(), wide_target()
         x = np.array([[0.0, 10.0], [0.0, 20.0], [0.0, 30.0]])
         start = Proposed.of(target.evaluate(x), 1.0, (mixture,))
-        after, _, _ = _sweep(
-            start, self.LENGTHS, kernel_of(mixture, target, PAPER), np.random.default_rng(2)
-        )
+        kernel, rng = kernel_of(mixture, target, PAPER), np.random.default_rng(2)
+        candidates = _candidates(self.islands_in_turn(), kernel, rng)
+        after, _ = _sweep(start, self.LENGTHS, candidates, kernel, rng)
         found = sorted(map(tuple, after.points.theta.tolist()))
         # the start itself is never recorded: every state comes after a transition
         assert found == [
@@ -163,9 +173,9 @@ class TestSweep:
             return drawn[-1]
 
         monkeypatch.setattr(MarkerMixture, "sample", sample)
-        _, _, (outcome,) = _sweep(
-            start, lengths, kernel_of(mixture, target, SCHEME), np.random.default_rng(2)
-        )
+        kernel, rng = kernel_of(mixture, target, SCHEME), np.random.default_rng(2)
+        candidates = _candidates(start.points.island, kernel, rng)
+        _, (outcome,) = _sweep(start, lengths, candidates, kernel, rng)
         theta, marker = drawn[0]
         ratio = TOY.log_density(theta) - mixture.markers.log_p[marker]
         chance = np.exp(np.minimum(0.0, ratio))

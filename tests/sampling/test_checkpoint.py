@@ -91,7 +91,7 @@ SCHEMES: list[dict[str, Any]] = [
 def test_interrupted_at_any_batch(options: dict[str, Any], how: str, path: Path) -> None:
     whole = sample(counted := Interrupting(), **options)
     n_batches = counted.calls
-    assert n_batches > 10
+    assert n_batches > 8
     for at in (1, 3, n_batches // 2, n_batches):
         path.unlink(missing_ok=True)
         first = Interrupting(at)
@@ -210,6 +210,10 @@ def test_likelihood_and_a_prior_of_scipy(path: Path) -> None:
 class TestSavedByEarlierVersions:
     """A run that was begun before the code was what it is now: still ended, with the truth."""
 
+    SCHEME = Scheme(
+        n_islands=2, shrinking=True, equal_chains=True, recycle=True, max_sweeps=10,
+        max_correlation=0.7, wanted_share=1.75, max_rounds=10,
+    )  # fmt: skip
     SAVED = Path(__file__).parents[1] / "data" / "saved-by-0.1" / "run.h5"
 
     def density(self, x: Floats) -> Floats:
@@ -233,8 +237,12 @@ class TestSavedByEarlierVersions:
         self.check(paims.resume(saved, self.density))  # as it is written now
 
     def test_the_same_call(self, saved: Path) -> None:
+        # The defaults have changed since: with those of today it is another run.
         box = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
-        self.check(paims.sample(self.density, box, 200, random_state=0, checkpoint=saved))
+        options = {"n_samples": 200, "random_state": 0, "checkpoint": saved}
+        with pytest.raises(CheckpointError, match=r"scheme wanted_share is 2\.25 here and 1\.75"):
+            paims.sample(self.density, box, **options)
+        self.check(paims.sample(self.density, box, scheme=self.SCHEME, **options))
 
     def test_schemes_with_the_former_name_of_a_value(self) -> None:
         scheme = default_scheme()

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from tests.sampling.kit import TOY, Floats
 
+from paims.sampling import _clusters
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
 
 
@@ -68,6 +69,40 @@ def test_a_lattice_of_narrow_modes(seed: int) -> None:
     clusters, label = fit_clusters(x, equal(len(x)))
     assert 18 <= len(clusters) <= 32
     assert agreement(truth, label) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_twentieth_in_ten_dimensions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = np.repeat([0, 1], [50, 950])
+    sd = np.array([0.10, 0.13])[truth, None]
+    x = np.array([-0.6, 0.4])[truth, None] + sd * rng.standard_normal((1000, 10))
+    clusters, label = fit_clusters(x, equal(1000))
+    assert len(clusters) == 2
+    assert agreement(label, truth) > 0.99
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_a_small_mode_across_a_narrow_axis(cuts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Halves of the longest axes, without cuts where two Gaussians fit best, miss it here.
+    if not cuts:
+        monkeypatch.setattr(_clusters, "_MAX_CUTS", 0)
+    rng = np.random.default_rng(2)
+    x = np.geomspace(0.1, 1.0, 10) * rng.standard_normal((1000, 10))
+    x[:30, 0] += 0.6
+    assert len(fit_clusters(x, equal(1000))[0]) == (2 if cuts else 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stray_point_hides_nothing(seed: int) -> None:
+    # Two Gaussians fit best with one of them on the stray point, which is no cluster.
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(4), 100)
+    line = truth[:, None] * np.ones(2) + 0.05 * rng.standard_normal((400, 2))
+    x = np.vstack([line, [[-2.0, 5.0]]])
+    clusters, label = fit_clusters(x, equal(401))
+    assert 4 <= len(clusters) <= 6
+    assert agreement(truth, label[:400]) == 1.0
 
 
 def test_a_small_far_mode_is_its_own_cluster() -> None:

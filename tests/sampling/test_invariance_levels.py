@@ -9,6 +9,7 @@ stands on, so it leaves the tails too easily.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,10 @@ from paims.sampling import _level as level
 from paims.sampling._level import State, next_level
 from paims.sampling._target import Target
 
-ONCE = replace(default_scheme(1), max_sweeps=1, max_correlation=None)
+# Chains with both stages; at temperature 1 a recycled sample would take their place.
+ONCE = replace(default_scheme(1), max_sweeps=1, max_correlation=None, recycle=False, efficient=1.0)
 THRICE = replace(ONCE, max_sweeps=3)
+ONE_STAGE = replace(THRICE, efficient=0.0)
 
 
 def state_at(target: Target, beta: float, draws: list[Floats], seed: int, scheme: Scheme) -> State:
@@ -49,7 +52,9 @@ def shrinkage(scheme: Scheme, n_params: int = 6, size: int = 80, replicates: int
     return np.array(changes)
 
 
-@pytest.mark.parametrize("scheme", [ONCE, THRICE], ids=["once", "three times"])
+@pytest.mark.parametrize(
+    "scheme", [ONCE, THRICE, ONE_STAGE], ids=["once", "three times", "one stage"]
+)
 def test_two_islands_keep_their_spread(scheme: Scheme) -> None:
     assert abs(mean_z(shrinkage(scheme))) < 5.0
 
@@ -64,7 +69,12 @@ def test_a_population_with_its_own_markers_shrinks() -> None:
 def test_islands_that_see_themselves_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     # The same two islands, each with its own markers: what crossing them is for.
     crossed = level._mixtures
-    monkeypatch.setattr(level, "_mixtures", lambda *a: crossed(*a)[::-1])
+
+    def own(*arguments: Any) -> Any:
+        mixtures, efficiency = crossed(*arguments)
+        return mixtures[::-1], efficiency
+
+    monkeypatch.setattr(level, "_mixtures", own)
     assert mean_z(shrinkage(THRICE)) < -8.0
 
 

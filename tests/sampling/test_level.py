@@ -140,7 +140,7 @@ class TestMarkers:
         _, states = stepped(1)
         scheme = replace(SCHEME, shrinking=shrinking)
         beta = 0.05
-        mixtures = _mixtures(
+        mixtures, _ = _mixtures(
             states[0], beta, self.weights(states[0], beta), scheme, np.random.default_rng(0)
         )
         owners = theta_of(states[0])
@@ -200,9 +200,10 @@ class TestMarkers:
         spreads = []
         for state in states:
             weights = self.weights(state, state.beta + 0.01)
-            (mixture,) = _mixtures(
+            (mixture,), efficiency = _mixtures(
                 state, state.beta + 0.01, weights, PAPER, np.random.default_rng()
             )
+            assert efficiency == 0.0  # there is always a second stage
             assert len(mixture.markers.clusters) == 1
             assert mixture.retained == 1.0
             spreads.append(mixture.spread)
@@ -213,12 +214,12 @@ class TestInfo:
     def test_counts_and_rates(self) -> None:
         target, states = stepped(1)
         before = target.counts.n_evaluations
-        after, info = next_level(states[1], target, SCHEME)
+        after, info = next_level(states[1], target, replace(SCHEME, efficient=1.0))
         assert info.n_evaluations == target.counts.n_evaluations - before
         assert 400 * info.n_sweeps < info.n_evaluations <= 800 * info.n_sweeps
         for rate in (info.local_acceptance, info.global_acceptance, info.second_acceptance):
             assert 0 < rate <= 1
-        assert info.effective_size == pytest.approx(200, rel=1e-3)
+        assert info.effective_size == pytest.approx(SCHEME.effective_share * 400, rel=1e-3)
         assert info.sd_log_density == pytest.approx(np.std(after.points.log_pi))
         assert info.best_log_density == np.max(after.points.log_pi)
         unique = len(np.unique(after.points.theta, axis=0)) / 400
@@ -236,7 +237,7 @@ class TestRenew:
     def recycled(self, island: Floats, weight: Floats) -> Recycled:
         theta = np.arange(2.0 * len(island)).reshape(-1, 2)
         points = Points(theta, np.zeros(len(island)), np.zeros(len(island)), island)
-        return Recycled(points, np.log(weight), len(island))
+        return Recycled(points, np.log(weight), np.arange(len(island)) % 4)
 
     def test_half_of_each_island_from_its_own_recycled_points(self) -> None:
         _, states = stepped(1)

@@ -195,10 +195,12 @@ class TestChooseSpread:
         markers = some_mixture("shrinking", n=200).markers
         x = TOY.sample(150, np.random.default_rng(8))
         log_p = TOY.log_density(x)
-        chosen = choose_spread(markers, x, log_p)
+        chosen, efficiency = choose_spread(markers, x, log_p)
         costs = [self.cost(markers, x, log_p, spread) for spread in SPREADS]
         assert chosen.spread == SPREADS[int(np.argmin(costs))]
         assert chosen.retained == pytest.approx(np.sqrt(1 - chosen.spread**2))
+        ratio = np.exp(log_p - chosen.log_density(x))
+        assert efficiency == pytest.approx(1 / (np.mean(ratio) * np.mean(1 / ratio)))
 
     def test_depends_on_where_it_is_judged(self) -> None:
         # Points of the wide mode only, against points of the narrow one only.
@@ -209,7 +211,7 @@ class TestChooseSpread:
         side = x[:, 0] > 0.6
         for member in (side, ~side):
             costs = [self.cost(markers, x[member], log_p[member], s) for s in SPREADS]
-            chosen = choose_spread(markers, x[member], log_p[member])
+            chosen, _ = choose_spread(markers, x[member], log_p[member])
             assert chosen.spread == SPREADS[int(np.argmin(costs))]
 
     def test_gaussian_markers_collapse_and_a_ring_does_not(self) -> None:
@@ -217,7 +219,10 @@ class TestChooseSpread:
         gauss, judges = rng.standard_normal((2, 300, 2))
         markers = mixture_of(gauss, np.zeros(300), 1.0, clustered=False).markers
         log_p = -0.5 * np.sum(judges**2, axis=1)
-        assert choose_spread(markers, judges, log_p).spread >= 0.8
+        chosen, efficiency = choose_spread(markers, judges, log_p)
+        assert chosen.spread >= 0.8
+        assert efficiency > 0.9
+        assert efficiency == pytest.approx(choose_spread(markers, judges, log_p + 7.0)[1])
 
         def ring(n: int) -> Floats:
             phi, radius = rng.uniform(0, 2 * np.pi, n), 1 + 0.05 * rng.standard_normal(n)
@@ -226,12 +231,14 @@ class TestChooseSpread:
         markers = mixture_of(ring(300), np.zeros(300), 1.0, clustered=False).markers
         x = ring(300)
         log_p = -0.5 * ((np.hypot(*x.T) - 1) / 0.05) ** 2
-        assert choose_spread(markers, x, log_p).spread <= 0.3
+        chosen, efficiency = choose_spread(markers, x, log_p)
+        assert chosen.spread <= 0.3
+        assert efficiency < 0.8
 
     def test_judges_that_no_mixture_reaches(self) -> None:
         markers = some_mixture("shrinking").markers
         x = np.full((5, 2), 1e4)
-        chosen = choose_spread(markers, x, np.zeros(5))
+        chosen, _ = choose_spread(markers, x, np.zeros(5))
         assert chosen.spread in SPREADS
 
 

@@ -18,9 +18,11 @@ REFERENCE = paims.Normal([0.0, 0.0], 4.0)
 TARGET = target_of(TOY.log_density, REFERENCE)
 
 
-def reference_batch(n: int, rng: np.random.Generator, target: Target = TARGET) -> Batch:
+def reference_batch(
+    n: int, rng: np.random.Generator, target: Target = TARGET, island: int = 0
+) -> Batch:
     """Independent draws of the reference."""
-    points = target.evaluate(target.reference.sample(n, rng))
+    points = target.evaluate(target.reference.sample(n, rng), np.full(n, island))
     return Batch(None, points, points.log_m)
 
 
@@ -47,22 +49,25 @@ class TestBalanceHeuristic:
             batch_of(first, 80, rng, 0),
             batch_of(second, 50, rng, 1),
             batch_of(first, 40, rng, 0),  # the same proposal once more
+            reference_batch(70, rng, island=1),
         )
         found = recycle(pool)
-        x = np.concatenate([batch.points.theta for batch in pool])
+        own = [0, 1, 3, 2, 4]  # each island against its own proposals, and half of the evidence
+        x = np.concatenate([pool[i].points.theta for i in own])
+        island = np.repeat([0, 1], [220, 120])
         log_q = np.column_stack(
             [
-                np.log(100) + REFERENCE.log_density(x),
+                np.log(np.where(island == 0, 100, 70)) + REFERENCE.log_density(x),
                 np.log(120) + logsumexp(brute_kernels(first, x), axis=1),
                 np.log(50) + logsumexp(brute_kernels(second, x), axis=1),
             ]
         )
-        expected = TOY.log_density(x) - logsumexp(log_q, axis=1)
+        log_q[island == 1, 1] = log_q[island == 0, 2] = -np.inf
+        expected = TOY.log_density(x) - logsumexp(log_q, axis=1) - np.log(2)
         np.testing.assert_array_equal(found.points.theta, x)
         np.testing.assert_allclose(found.log_weight, expected, rtol=1e-9)
-        assert found.n_drawn == 270
         assert found.log_evidence == pytest.approx(logsumexp(expected))
-        np.testing.assert_array_equal(found.points.island, np.repeat([0, 1, 0], [180, 50, 40]))
+        np.testing.assert_array_equal(found.points.island, island)
         w = np.exp(expected - expected.max())
         assert found.effective_size == pytest.approx(w.sum() ** 2 / np.sum(w**2))
 
@@ -80,7 +85,6 @@ class TestBalanceHeuristic:
     def test_the_reported_error_is_that_of_repetitions(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # Independent draws: a Sobol' set does better than its report.
         monkeypatch.setattr(proposal, "sobol", lambda n, n_dims, rng: rng.random((n, n_dims)))
         rng = np.random.default_rng(7)
         mixture = fresh_mixture(rng)
@@ -90,8 +94,8 @@ class TestBalanceHeuristic:
         ]
         reported = np.mean([one.log_evidence_error for one in weighted])
         seen = np.std([one.log_evidence for one in weighted])
-        # The number of draws from each proposal is fixed, which the report does not know.
-        assert 0.75 * reported < seen < 1.15 * reported
+        # 300 repetitions know the standard deviation to 4 %, and the report varies by 20 %.
+        assert 0.85 * reported < seen < 1.15 * reported
 
     def test_points_of_zero_density_count_as_drawn(self) -> None:
         # Half of the plane is zero: evidence one half, and those points are not in the sample.
@@ -107,7 +111,7 @@ class TestBalanceHeuristic:
             batch_of(mixture, 2000, rng, target=target),
         )
         found = recycle(pool)
-        assert found.n_drawn == 4000
+        assert len(found.points) < 3500
         assert np.all(found.points.theta[:, 0] > 0)
         assert found.log_evidence == pytest.approx(np.log(0.5), abs=0.05)
 
@@ -219,15 +223,15 @@ class TestUseless:
         good = batch_of(fresh_mixture(rng, 500), 60, rng)
         assert good.efficiency > 0.3
         found = recycle((reference_batch(100, rng), bad, good))
-        assert found.n_drawn == 160
+        assert len(found.points) == 160
 
     def test_the_last_are_taken_if_all_are_bad(self) -> None:
         rng = np.random.default_rng(6)
         pool = (reference_batch(100, rng), self.bad_batch(rng))
-        assert recycle(pool).n_drawn == 160
-        assert recycle(pool).n_drawn == 160  # asked once more
+        assert len(recycle(pool).points) == 160
+        assert len(recycle(pool).points) == 160  # asked once more
         good = batch_of(fresh_mixture(rng, 500), 60, rng)
-        assert recycle((*pool, good)).n_drawn == 160  # whatever was asked before
+        assert len(recycle((*pool, good)).points) == 160  # whatever was asked before
 
     def test_efficiency_of_an_empty_or_dead_batch(self) -> None:
         dead = points_of(np.zeros((3, 2)), np.full(3, -np.inf), np.zeros(3))

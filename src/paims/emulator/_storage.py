@@ -39,7 +39,7 @@ from paims.emulator._trend import basis_in_units
 from paims.gp import Posterior
 from paims.gp._nugget import as_nugget
 from paims.inference import density
-from paims.sampling import SampleResult, Status
+from paims.sampling import SampleResult, SearchInfo, Status
 
 FORMAT = "paims-emulator"
 SCHEMA = 1
@@ -221,7 +221,7 @@ def _put_result(parent: Any, name: str, result: SampleResult) -> None:
             _put_result(group, field.name, value)
         elif isinstance(value, np.ndarray):
             put_array(group, field.name, value)
-        elif isinstance(value, Status):
+        elif isinstance(value, Status | SearchInfo):
             plain[field.name] = dataclasses.asdict(value)
         elif field.name != "density_fn":
             plain[field.name] = encode(field.name, value)
@@ -234,6 +234,8 @@ def _get_result(group: Any, posterior: Posterior) -> SampleResult:
         for key, value in get_json(group, "plain").items()
     }
     fields["status"] = Status(**fields["status"])
+    if fields.get("search") is not None:
+        fields["search"] = SearchInfo(**fields["search"])
     for name in group:
         if name == "posterior":
             fields[name] = _get_result(group[name], posterior)

@@ -7,6 +7,7 @@ from paims.sampling._result import SampleResult, SamplingWarning, Status
 from paims.sampling._run import Level
 from paims.sampling._sample import anneal, resume, sample
 from paims.sampling._scheme import Scheme, default_scheme, paper_scheme
+from paims.sampling._search import SearchInfo
 from paims.sampling._target import DensityError
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "SampleResult",
     "SamplingWarning",
     "Scheme",
+    "SearchInfo",
     "SoftUniform",
     "Status",
     "Uniform",

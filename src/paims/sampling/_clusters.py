@@ -7,6 +7,7 @@ criterion, and a few EM steps over all clusters follow. Deterministic: no random
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,17 +52,23 @@ class Clusters:
     def steadied(self, size: Array) -> Clusters:
         """Covariances as proposals should have them when estimated from few points.
 
-        An estimate from n points in d dimensions is too narrow in some directions: it is mixed
-        with its diagonal in the ratio n : d and widened by 1 + d/n.
+        An estimate from n points in d dimensions is too narrow in some directions, by up to
+        (1 - sqrt(d/n))^2 in variance (Marchenko and Pastur 1967). d/n times its diagonal is added
+        to it, in no direction more than makes up for that: a thin ridge stays thin.
 
         Parameters
         ----------
         size : ndarray, shape (n_clusters,)
             Effective number of points of each cluster.
         """
-        cov = self.chol @ self.chol.transpose(0, 2, 1)
-        ratio = (cov.shape[1] / size)[:, None, None]
-        cov = cov + ratio * cov * np.eye(cov.shape[1])
+        ratio = self.mean.shape[1] / size
+        most = (1.0 - np.minimum(np.sqrt(ratio), 0.95)) ** -2 - 1.0
+        variance = np.sum(self.chol**2, axis=2)  # the diagonals of the covariances
+        white = self.inv_chol * np.sqrt(ratio[:, None] * variance)[:, None, :]
+        value, vector = np.linalg.eigh(white @ white.transpose(0, 2, 1))
+        turned = self.chol @ vector
+        scaled = turned * (1.0 + np.minimum(value, most[:, None]))[:, None, :]
+        cov = scaled @ turned.transpose(0, 2, 1)
         return Clusters.of(self.share, self.mean, cov, np.zeros(cov.shape[1]))
 
     def widened(self, factor: float) -> Clusters:
@@ -156,16 +163,20 @@ def _split(
     whole = _maximise(x, w, np.zeros((len(x), 1)), floor)
     single = whole._expectation(x, w, np.empty((len(x), 1)))
     white = (x - whole.mean[0]) @ whole.inv_chol[0].T
-    part = _by_axes(x, w, whole, floor, smallest / local)
-    if part is not None and _pays(x, w, part, single, local, smallest, floor):
-        return part
+    for part in _by_axes(x, w, whole, floor, smallest / local):
+        if not _large_enough(part, w, local, smallest):
+            continue  # a few points far from the rest hide what the rest is made of
+        if _pays(x, w, part, single, local, floor):
+            return part
+        break
     if not _flat(white, w, local):
         return None
     for n_parts in (4, 8, 16, 32):
         if n_parts > room or local < n_parts * smallest:
             break
         part = _k_means(white, w, n_parts, smallest / local)
-        if _pays(x, w, part, single, local, smallest, floor):
+        large = _large_enough(part, w, local, smallest)
+        if large and _pays(x, w, part, single, local, floor):
             return part
     return None
 
@@ -180,24 +191,23 @@ def _flat(white: Array, w: Array, local: float) -> bool:
     return bool(kurtosis < expected - 3 * np.sqrt(8 * expected / local))
 
 
-def _pays(
-    x: Array, w: Array, part: Array, single: float, local: float, smallest: float, floor: Array
-) -> bool:
-    """Whether BIC prefers the parts to the whole, and none of them is too small."""
+def _large_enough(part: Array, w: Array, local: float, smallest: float) -> bool:
+    """Whether there are several parts, and none of them is too small for a covariance."""
+    count = np.bincount(part)
+    share = np.bincount(part, weights=w)
+    return bool(len(count) > 1 and np.min(share) * local >= smallest and np.min(count) >= smallest)
+
+
+def _pays(x: Array, w: Array, part: Array, single: float, local: float, floor: Array) -> bool:
+    """Whether BIC prefers the parts to the whole."""
     n_parts, n_params = int(part.max()) + 1, x.shape[1]
-    if n_parts < 2:
-        return False
-    share = np.bincount(part, weights=w, minlength=n_parts)
-    count = np.bincount(part, minlength=n_parts)
-    if np.min(share) * local < smallest or np.min(count) < smallest:
-        return False
     value, _ = _em(x, w, _hard(part, n_parts), floor, n_steps=2)
     n_extra = (n_parts - 1) * (1 + n_params + n_params * (n_params + 1) / 2)
     return bool(local * (value - single) > 0.5 * n_extra * np.log(local))
 
 
-def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array, least: float) -> Array | None:
-    """The best two parts that EM finds from cuts across the principal axes.
+def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array, least: float) -> Iterator[Array]:
+    """Two parts that EM finds from cuts across the principal axes, the most promising first.
 
     Each axis is cut where two Gaussians describe the points along it best; the longest are also
     halved.
@@ -207,15 +217,10 @@ def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array, least: float) ->
     cut, gain = _best_cuts(along, w, least)
     starts = [along[:, axis] > cut[axis] for axis in np.argsort(gain)[::-1][:_MAX_CUTS]]
     starts += [along[:, axis] > 0 for axis in np.argsort(values)[::-1][:_MAX_AXES]]
-    best, best_resp = -np.inf, None
-    for start in starts:
-        value, resp = _em(x, w, _hard(start.astype(np.int64), 2), floor, n_steps=3)
-        if value > best:
-            best, best_resp = value, resp
-    if best_resp is None:
-        return None
-    _, best_resp = _em(x, w, best_resp, floor, n_steps=25)
-    return np.asarray(np.argmax(best_resp, axis=1))
+    tried = [_em(x, w, _hard(start.astype(np.int64), 2), floor, n_steps=3) for start in starts]
+    for value, resp in sorted(tried, key=lambda one: -one[0]):
+        if np.isfinite(value):
+            yield np.asarray(np.argmax(_em(x, w, resp, floor, n_steps=25)[1], axis=1))
 
 
 def _best_cuts(along: Array, w: Array, least: float) -> tuple[Array, Array]:
@@ -227,13 +232,14 @@ def _best_cuts(along: Array, w: Array, least: float) -> tuple[Array, Array]:
     b = 1.0 - a
     first = np.cumsum(v * u, axis=0)
     second = np.cumsum(v * u * u, axis=0)
-    tiny = 1e-6 * (second[-1] - first[-1] ** 2) + np.finfo(float).tiny
+    variance = np.maximum(second[-1] - first[-1] ** 2, np.finfo(float).tiny)
+    tiny = 1e-6 * variance
     with np.errstate(divide="ignore", invalid="ignore"):
         left = second[:-1] / a - (first[:-1] / a) ** 2
         right = (second[-1] - second[:-1]) / b - ((first[-1] - first[:-1]) / b) ** 2
         value = a * (np.log(a) - 0.5 * np.log(np.maximum(left, tiny)))
         value += b * (np.log(b) - 0.5 * np.log(np.maximum(right, tiny)))
-    value += 0.5 * np.log(second[-1] - first[-1] ** 2 + tiny)
+    value += 0.5 * np.log(variance)
     value[(a < least) | (b < least) | ~np.isfinite(value)] = -np.inf
     i = np.argmax(value, axis=0)
     columns = np.arange(along.shape[1])

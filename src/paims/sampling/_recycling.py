@@ -194,19 +194,13 @@ def replicate_variance(values: Array, replicate: IntArray) -> float:
     """Variance of the sum of ``values`` over the points, from the sums over their replicates.
 
     The proposals are taken as given. Each drew its points as four blocks of one quasi-random
-    sequence. If they were independent, sums over blocks and over pairs of blocks would give the
-    same variance; that the pairs give less shows how fast a quasi-random sum converges, and the
-    ratio is used once more to go on from the pairs to the whole.
+    sequence, whose sums are taken as independent. The whole of a smooth sum is better than that;
+    to tell by how much from so few blocks makes the error more noisy than it is worth.
     """
     n_groups = int(np.max(replicate, initial=0)) // N_REPLICATES + 1
     total = np.bincount(replicate, weights=values, minlength=n_groups * N_REPLICATES)
     blocks = total.reshape(n_groups, N_REPLICATES)
-    by_blocks = N_REPLICATES * float(np.sum(np.var(blocks, axis=1, ddof=1)))
-    pairs = blocks[:, :2].sum(axis=1) - blocks[:, 2:].sum(axis=1)
-    if by_blocks == 0.0:
-        return 0.0
-    gain = min(float(np.sum(pairs**2)) / by_blocks, 1.0)
-    return by_blocks * max(gain, 0.25) ** 2
+    return N_REPLICATES * float(np.sum(np.var(blocks, axis=1, ddof=1)))
 
 
 def _useful(pool: Sequence[Batch]) -> list[Batch]:

@@ -313,7 +313,7 @@ def _fresh_points(
 def _described(
     evaluate: Evaluate, top: Array, log_top: float, inverse: Array, peaks: Peaks
 ) -> tuple[Array, Array] | None:
-    """Covariance of a new peak and its inverse Cholesky factor; None if it is known or none."""
+    """Covariance of a new peak and its inverse Cholesky factor; None if known, or no peak."""
     if peaks.top and peaks.explain(top[None], np.array([log_top - 1.0]), 0.1)[0]:
         return None
     cov = curvature(evaluate, top, log_top, inverse)
