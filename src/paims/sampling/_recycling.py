@@ -206,13 +206,15 @@ def replicate_variance(values: Array, replicate: IntArray) -> float:
 def _useful(pool: Sequence[Batch]) -> list[Batch]:
     """Leave out batches of high temperature, which say next to nothing of the target.
 
-    The reference's draws always stay, as they bound the weights. If nothing else is left, the
-    last batch of each island stays too.
+    The reference's draws always stay, as they bound the weights, and so do the last two batches:
+    a mode may have its only points there.
     """
-    useful = [batch for batch in pool if batch.mixture is None or batch.efficiency >= _USEFUL]
-    if any(batch.mixture is not None for batch in useful):
-        return useful
-    return useful + [batch for batch in pool[-1:] if batch.mixture is not None]
+    last = pool[-2:]
+    return [
+        batch
+        for batch in pool
+        if batch.mixture is None or batch in last or batch.efficiency >= _USEFUL
+    ]
 
 
 def _log_density(mixture: MarkerMixture | None, batch: Batch) -> Array:

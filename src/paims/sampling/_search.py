@@ -23,6 +23,7 @@ from paims.sampling._target import Target
 Evaluate = Callable[[Array], Array]
 
 _WAVE = 8  # climbs at a time
+_FEW = 20.0  # effective number of points below which a mode is not known well
 _RELEVANT = 1e-3  # least mass of a mode that counts
 _MOST_SHARES = 3.0  # finds prolong the search to at most this multiple of its budget
 _DIFFERENCE = 1e-5  # step of the gradient's differences, in units of the reference's scale
@@ -336,18 +337,22 @@ def _laplace(log_top: float, inv_chol: Array) -> float:
 
 
 def _missing(recycled: Recycled, top: Array, inv_chol: Array, log_mass: float) -> bool:
-    """Whether the sample of an island has less than half of a mode's mass.
+    """Whether an island's sample has less than half of a mode's mass, or too few points of it.
 
-    It is counted within one standard deviation beyond the mode's typical distance, where a
+    They are counted within one standard deviation beyond the mode's typical distance, where a
     Gaussian has at least 0.6 of its mass.
     """
     if log_mass < np.log(_RELEVANT):
         return False
     reach = 0.5 * (np.sqrt(len(top)) + 1.0) ** 2
     inside = half_square(recycled.points.theta, top, inv_chol) < reach
-    total = np.bincount(recycled.points.island, weights=recycled.weight)
-    own = np.bincount(recycled.points.island, weights=recycled.weight * inside)
-    return bool(np.min(own / total) / 0.6 < 0.5 * np.exp(min(log_mass, 0.0)))
+    island, weight = recycled.points.island, recycled.weight
+    total = np.bincount(island, weights=weight)
+    own = np.bincount(island, weights=weight * inside)
+    squares = np.bincount(island, weights=weight**2 * inside)
+    too_little = own / total < 0.6 * 0.5 * np.exp(min(log_mass, 0.0))
+    too_few = own**2 < _FEW * squares
+    return bool(np.any(too_little | too_few))
 
 
 def _draws(
