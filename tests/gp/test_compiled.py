@@ -18,8 +18,8 @@ from tests.gp.oracle import Oracle
 
 from paims.gp import _compiled, _twin
 from paims.gp._compiled import contrasts, core_terms, prepare
-from paims.gp._compiled_lanes import layout, make_run
-from paims.gp._compiled_simd import entry, exp_expm1, load, store
+from paims.gp._compiled._lanes import layout, make_run
+from paims.gp._compiled._simd import entry, exp_expm1, load, store
 
 KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 POWER = 1.6

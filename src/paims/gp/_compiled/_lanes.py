@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.gp._compiled_information import information_pivots, whiten
-from paims.gp._compiled_kernels import Shape, fill_correlation, fill_slope
-from paims.gp._compiled_simd import (
+from paims.gp._compiled._information import information_pivots, whiten
+from paims.gp._compiled._kernels import Shape, fill_correlation, fill_slope
+from paims.gp._compiled._simd import (
     LANES,
     add,
     div,
@@ -32,7 +32,7 @@ from paims.gp._compiled_simd import (
     sub,
     where_less,
 )
-from paims.gp._compiled_tiles import (
+from paims.gp._compiled._tiles import (
     GROUP,
     STRIP,
     product,

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.gp._compiled_simd import (
+from paims.gp._compiled._simd import (
     LANES,
     Vector,
     add,

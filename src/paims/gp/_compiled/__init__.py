@@ -28,24 +28,12 @@ from numpy.typing import NDArray
 
 from paims._arrays import FloatArray
 from paims._parallel import for_chunks
-from paims.gp import (
-    _compiled_information,
-    _compiled_kernels,
-    _compiled_lanes,
-    _compiled_simd,
-    _compiled_tiles,
-)
-from paims.gp._compiled_kernels import pair_terms, point_terms
-from paims.gp._compiled_lanes import layout, make_run
-from paims.gp._compiled_simd import LANES
+from paims.gp._compiled import _information, _kernels, _lanes, _simd, _tiles
+from paims.gp._compiled._kernels import pair_terms, point_terms
+from paims.gp._compiled._lanes import layout, make_run
+from paims.gp._compiled._simd import LANES
 
-_PARTS = (
-    _compiled_information,
-    _compiled_kernels,
-    _compiled_lanes,
-    _compiled_simd,
-    _compiled_tiles,
-)
+_PARTS = (_information, _kernels, _lanes, _simd, _tiles)
 
 
 def _version() -> int:
