@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paims.gp import Basis, Constant, Linear, Posterior, Quadratic, UserBasis, Zero
+from paims.gp import MEANS, Basis, Constant, Linear, Posterior, Quadratic, UserBasis, Zero
 from paims.gp._means import as_basis, design_matrix
 
 
@@ -13,7 +13,7 @@ def with_sine(X: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(X)), np.sin(X[:, 0])])
 
 
-BASES = [Zero(), Constant(), Linear(), Quadratic(), UserBasis(with_sine)]
+EVERY = [*(cls() for cls in MEANS.values()), UserBasis(with_sine)]
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def X() -> np.ndarray:
     return np.random.default_rng(0).random((20, 3))
 
 
-@pytest.mark.parametrize("basis", BASES, ids=lambda basis: type(basis).__name__)
+@pytest.mark.parametrize("basis", EVERY, ids=lambda basis: type(basis).__name__)
 def test_conformance(basis: Basis, X: np.ndarray) -> None:
     H = design_matrix(basis, X)
     assert H.dtype == np.float64
@@ -42,7 +42,8 @@ def test_values() -> None:
 
 
 def test_names_and_errors() -> None:
-    for name in ("zero", "constant", "linear", "quadratic"):
+    assert sorted(MEANS) == ["constant", "linear", "quadratic", "zero"]
+    for name in MEANS:
         assert as_basis(name).name == name
     assert as_basis(with_sine).function is with_sine
     with pytest.raises(ValueError, match=r"'linear'.*got 'cubic'"):
