@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy.linalg import qr
@@ -166,6 +166,11 @@ class UserBasis(Basis):
 
 #: The means that can be asked for by name.
 MEANS: dict[str, type[Basis]] = registry(Basis, globals())
+
+
+def is_polynomial(basis: Basis) -> TypeGuard[Polynomial]:
+    """Whether the exponents tell all of a basis: a subclass may have changed its values."""
+    return isinstance(basis, Polynomial) and type(basis).__call__ is Polynomial.__call__
 
 
 def as_basis(mean: str | Basis | Callable[[FloatArray], Any]) -> Basis:
