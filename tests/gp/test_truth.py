@@ -12,6 +12,9 @@ from scipy.io import loadmat
 from tests.gp import oracle
 
 from paims.gp import (
+    KERNELS,
+    MEANS,
+    PRIORS,
     JointlyRobust,
     Posterior,
     PowerExponential,
@@ -107,6 +110,13 @@ def test_posterior_equals_oracle(
         np.testing.assert_allclose(
             parts[name], expected, rtol=1e-9, atol=1e-11, err_msg=name, strict=False
         )
+
+
+def test_the_oracle_knows_every_kernel_and_mean() -> None:
+    # If not: python -m tests.gp.oracle
+    assert {case["kernel"] for case in CASES} == set(KERNELS)
+    assert {case["mean"] for case in CASES} == set(MEANS)
+    assert {case["prior"] for case in CASES} == set(PRIORS)
 
 
 @pytest.mark.slow
