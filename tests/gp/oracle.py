@@ -20,6 +20,7 @@ DIGITS = 60
 VALUES = Path(__file__).with_name("oracle.json")
 LOWER = mp.mpf("1e-12")
 
+
 def factor(kernel: str, d: Any, phi: Any, power: float) -> Any:
     """Correlation of one input at the distance d."""
     if d == 0:

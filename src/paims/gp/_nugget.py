@@ -184,7 +184,7 @@ class EstimatedNugget(Nugget):
     Parameters
     ----------
     prior : str or NuggetPrior, default "uniform"
-        A name of :data:`NUGGET_PRIORS`, or an object.
+        A name of ``paims.gp.NUGGET_PRIORS``, or an object.
     lower : float, default 1e-12
         Lower bound :math:`l_b`.
     """

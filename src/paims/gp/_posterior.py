@@ -43,15 +43,15 @@ class Posterior:
     y : (n,) array_like
         Outputs of the runs, taken as they are.
     kernel : str or Kernel, default "squared_exponential"
-        A name of :data:`paims.gp.KERNELS`, or an object.
+        A name of ``paims.gp.KERNELS``, or an object.
     mean : str, callable or Basis, default "linear"
-        A name of :data:`paims.gp.MEANS`, a function from ``(n, p)`` to ``(n, q)``, or an object.
+        A name of ``paims.gp.MEANS``, a function from ``(n, p)`` to ``(n, q)``, or an object.
     prior : str, Prior or SciPy distribution(s), default "reference"
-        Prior of phi: a name of :data:`paims.gp.PRIORS`, or an object.
+        Prior of phi: a name of ``paims.gp.PRIORS``, or an object.
     nugget : "estimate", float or Nugget, default "estimate"
         A number is a fixed nugget; 0 is allowed.
     nugget_prior : str or NuggetPrior, default "uniform"
-        Prior of an estimated nugget: a name of :data:`paims.gp.NUGGET_PRIORS`, or an object;
+        Prior of an estimated nugget: a name of ``paims.gp.NUGGET_PRIORS``, or an object;
         "reference" only with ``prior="reference"``.
         Not used if ``nugget`` is a number or an object, which brings its own.
     n_jobs : int, optional
