@@ -206,19 +206,16 @@ def test_a_subclass_with_a_formula_of_its_own_is_not_compiled() -> None:
 
 
 def test_polynomials_of_the_matern_family() -> None:
-    class Matern92(Matern):
-        order = 4
-
     coefficients = {
-        "matern32": [1, 1],
-        "matern52": [1, 1, 1 / 3],
-        "matern72": [1, 1, 2 / 5, 1 / 15],
-        "user": [1, 1, 3 / 7, 2 / 21, 1 / 105],
+        1: [1, 1],
+        2: [1, 1, 1 / 3],
+        3: [1, 1, 2 / 5, 1 / 15],
+        4: [1, 1, 3 / 7, 2 / 21, 1 / 105],
     }
-    for kernel in [*BUILT_IN, Matern92()]:
-        if isinstance(kernel, Matern):
-            np.testing.assert_array_equal(kernel.form.polynomial, coefficients[kernel.name])
-            assert kernel.scale**2 == pytest.approx(2 * kernel.order + 1)
+    for order, expected in coefficients.items():
+        kernel = type("Some", (Matern,), {"order": order})()
+        np.testing.assert_array_equal(kernel.form.polynomial, expected)
+        assert kernel.scale**2 == pytest.approx(2 * order + 1)
 
 
 def test_a_users_numbers_run_compiled_as_through_numpy() -> None:
@@ -248,7 +245,7 @@ def test_a_users_numbers_run_compiled_as_through_numpy() -> None:
 
 def test_names_and_errors() -> None:
     names = ["matern32", "matern52", "matern72", "power_exponential", "squared_exponential"]
-    assert sorted(KERNELS) == names
+    assert set(names) <= set(KERNELS)
     for name in names:
         assert as_kernel(name).name == name
     kernel = PowerExponential(1.5)

@@ -52,7 +52,7 @@ def test_values() -> None:
 
 
 def test_names_and_errors() -> None:
-    assert sorted(MEANS) == ["constant", "linear", "quadratic", "zero"]
+    assert {"constant", "linear", "quadratic", "zero"} <= set(MEANS)
     for name in MEANS:
         assert as_basis(name).name == name
     assert as_basis(with_sine).function is with_sine
