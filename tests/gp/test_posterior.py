@@ -19,6 +19,7 @@ from paims.gp import (
     Kernel,
     Matern52,
     Posterior,
+    PowerExponential,
     SquaredExponential,
     _twin,
 )
@@ -345,3 +346,23 @@ def test_import_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_a_residual_lost_to_underflow_is_a_failure() -> None:
+    X, y = runs()
+    posterior = Posterior(X, 1e-170 * y)
+    u = points(5, posterior)
+    assert (posterior.parts(u)["S2"] == 0.0).all()
+    assert np.isneginf(posterior(u)).all()
+    assert (posterior.n_evaluations, posterior.n_failures) == (5, 5)
+
+
+def test_another_kernel_is_seen_at_the_next_call() -> None:
+    X, y = runs()
+    posterior = Posterior(X, y, PowerExponential(1.9))
+    u = points(5, posterior)
+    posterior(u)
+    posterior.kernel = PowerExponential(1.3)
+    np.testing.assert_array_equal(posterior(u), Posterior(X, y, PowerExponential(1.3))(u))
+    posterior.kernel.power = 1.5
+    np.testing.assert_array_equal(posterior(u), Posterior(X, y, PowerExponential(1.5))(u))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from inspect import isfunction
 from math import factorial, sqrt
 from typing import ClassVar, NamedTuple, TypeGuard
 
@@ -388,19 +389,12 @@ class PowerExponential(ExponentialKernel):
 #: The kernels that can be asked for by name.
 KERNELS: dict[str, type[Kernel]] = registry(Kernel, globals())
 
-_FORMULAS = (
-    "factor",
-    "factor_derivative",
-    "correlation",
-    "correlation_minus_one",
-    "correlation_and_derivatives",
-)
-
 
 def has_form(kernel: Kernel) -> TypeGuard[ExponentialKernel]:
     """Whether the kernel's form tells all of it: a subclass may have changed a formula."""
+    formulas = {name: f for name, f in vars(ExponentialKernel).items() if isfunction(f)}
     return isinstance(kernel, ExponentialKernel) and all(
-        getattr(type(kernel), name) is getattr(ExponentialKernel, name) for name in _FORMULAS
+        getattr(type(kernel), name) is formula for name, formula in formulas.items()
     )
 
 
