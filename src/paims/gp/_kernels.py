@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 from inspect import isfunction
 from math import factorial, sqrt
 from typing import ClassVar, NamedTuple, TypeGuard
@@ -149,6 +150,13 @@ class ExponentialForm(NamedTuple):
     slope: FloatArray
 
 
+@cache
+def _with_slope(a: tuple[float | Fraction, ...]) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of a polynomial, and of it without its derivative; kept, as calls are many."""
+    slope = [c - k * d for k, (c, d) in enumerate(zip(a, [*a[1:], 0], strict=True), 1)]
+    return np.array(a, float), np.array(slope, float)
+
+
 def _horner(coefficients: FloatArray, t: FloatArray) -> FloatArray:
     """Values of a polynomial, the constant first."""
     result = np.full_like(t, coefficients[-1])
@@ -183,11 +191,8 @@ class ExponentialKernel(Kernel):
     @property
     def form(self) -> ExponentialForm:
         """The kernel as plain numbers."""
-        a = self.polynomial
-        slope = [c - k * d for k, (c, d) in enumerate(zip(a, [*a[1:], 0], strict=True), 1)]
-        return ExponentialForm(
-            self.scale, self.phi_power, self.power, np.array(a, float), np.array(slope, float)
-        )
+        polynomials = _with_slope(tuple(self.polynomial))
+        return ExponentialForm(self.scale, self.phi_power, self.power, *polynomials)
 
     def _scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
         """Scaled distance t."""
@@ -314,13 +319,13 @@ class Matern(ExponentialKernel):
         """Work out the numbers of the order."""
         m = cls.order
         cls.scale = sqrt(2 * m + 1)
-        cls.polynomial = [
+        cls.polynomial = tuple(
             Fraction(
                 2**k * factorial(m) * factorial(2 * m - k),
                 factorial(2 * m) * factorial(m - k) * factorial(k),
             )
             for k in range(m + 1)
-        ]
+        )
 
 
 class Matern32(Matern):
@@ -390,11 +395,13 @@ class PowerExponential(ExponentialKernel):
 KERNELS: dict[str, type[Kernel]] = registry(Kernel, globals())
 
 
+_FORMULAS = {name: f for name, f in vars(ExponentialKernel).items() if isfunction(f)}
+
+
 def has_form(kernel: Kernel) -> TypeGuard[ExponentialKernel]:
     """Whether the kernel's form tells all of it: a subclass may have changed a formula."""
-    formulas = {name: f for name, f in vars(ExponentialKernel).items() if isfunction(f)}
     return isinstance(kernel, ExponentialKernel) and all(
-        getattr(type(kernel), name) is formula for name, formula in formulas.items()
+        getattr(type(kernel), name) is formula for name, formula in _FORMULAS.items()
     )
 
 

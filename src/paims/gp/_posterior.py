@@ -215,7 +215,8 @@ class Posterior:
         from paims.gp import _compiled  # noqa: PLC0415
 
         runs = (self.X, self.H, self.y, self.kernel)
-        numbers, prepared = self.kernel.form[:3], self._prepared
+        kernel, prepared = self.kernel, self._prepared
+        numbers = (kernel.scale, kernel.phi_power, kernel.power)
         if prepared is None or prepared[0] != numbers:
             self._prepared = prepared = numbers, _compiled.prepare(*runs)
         return _compiled.core_terms(*runs, *batch, prepared[1])
