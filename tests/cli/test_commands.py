@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import paims
-from paims import simulators
+from paims import gp, simulators
 from paims.emulator._choosing import in_words
 
 COMMANDS = ("demo", "fit", "predict", "report", "diagnose", "sample", "info")
@@ -256,6 +256,12 @@ def test_help_has_examples(name: str, invoke: Any) -> None:
     assert result.exit_code == 0
     assert "Examples" in result.stdout
     assert f"paims {name}" in result.stdout
+
+
+def test_help_lists_the_registries(invoke: Any) -> None:
+    printed = " ".join(invoke("fit", "--help").stdout.replace("│", " ").split())
+    for names in (gp.KERNELS, gp.MEANS, gp.PRIORS, gp.NUGGET_PRIORS):
+        assert ", ".join(names) in printed
 
 
 def test_help_is_light() -> None:

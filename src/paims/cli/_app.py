@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 import paims
 from paims.cli._errors import CommandError, ExitCode
@@ -46,6 +47,25 @@ _Seed = Annotated[
 ]
 
 
+class _NamesInHelp(TyperCommand):
+    """A command whose help lists what the registries of the library name."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Put the names where the options' help has ``{kernels}`` and the like."""
+        from paims import gp  # noqa: PLC0415 - slow to import
+
+        names = {
+            "kernels": ", ".join(gp.KERNELS),
+            "means": ", ".join(gp.MEANS),
+            "priors": ", ".join(gp.PRIORS),
+            "nugget_priors": ", ".join(gp.NUGGET_PRIORS),
+        }
+        for parameter in self.params:
+            if isinstance(parameter, TyperOption) and parameter.help:
+                parameter.help = parameter.help.format(**names)
+        super().format_help(ctx, formatter)
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"paims {paims.__version__}")
@@ -78,6 +98,7 @@ def demo(
 
 
 @app.command(
+    cls=_NamesInHelp,
     epilog=(
         "Examples:  paims fit runs.csv --output y   |   paims fit runs.csv --output flow "
         "--inputs depth,width --save flow.h5 --kernel matern52   |   cat runs.csv | paims fit - "
@@ -103,26 +124,21 @@ def fit(
     kernel: Annotated[
         str,
         typer.Option(
-            help="squared_exponential, matern32, matern52, matern72, power_exponential; several "
-            "as a,b,c: the one with the highest evidence; auto: of the smooth ones."
+            help="{kernels}; several as a,b,c: the one with the highest evidence; "
+            "auto: of the smooth ones."
         ),
     ] = "squared_exponential",
-    mean: Annotated[
-        str, typer.Option(help="Trend: linear, constant, quadratic or zero.")
-    ] = "linear",
+    mean: Annotated[str, typer.Option(help="Trend: {means}.")] = "linear",
     prior: Annotated[
         str,
-        typer.Option(
-            help="Of the length-scales: reference, jointly_robust (for many runs), log_normal, "
-            "log_laplace or flat."
-        ),
+        typer.Option(help="Of the length-scales: {priors}; jointly_robust is for many runs."),
     ] = "reference",
     nugget: Annotated[
         str, typer.Option(help="Noise: 'estimate', or a fixed share of the variance such as 0.")
     ] = "estimate",
     nugget_prior: Annotated[
         str,
-        typer.Option(help="Of an estimated nugget: spike_slab, uniform, beta or reference."),
+        typer.Option(help="Of an estimated nugget: {nugget_priors}."),
     ] = "spike_slab",
     n_samples: Annotated[
         int | None, typer.Option("--samples", help="Points of the sampler at each level.")

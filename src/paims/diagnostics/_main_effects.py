@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._parallel import single_threaded_blas
 from paims.diagnostics._separable import SeparableMeans, as_names, products_of_others
 from paims.diagnostics._weighted import weighted_quantile
 from paims.gp import Posterior
-from paims.gp._threads import single_threaded_blas
 
 __all__ = ["MainEffects", "main_effects"]
 

@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from paims._arrays import FloatArray
+from paims._parallel import single_threaded_blas
 from paims.diagnostics._length_scales import LengthScales, length_scales
 from paims.diagnostics._main_effects import MainEffects, main_effects
 from paims.diagnostics._separable import Block, SeparableMeans, as_names
 from paims.diagnostics._sobol import SobolIndices, box_points, deviation_terms, sobol_indices
 from paims.diagnostics._weighted import weighted_quantile
 from paims.gp import Posterior
-from paims.gp._stacks import solve_lower, solve_lower_rows
-from paims.gp._threads import single_threaded_blas
+from paims.gp._factorisation import solve_lower, solve_lower_rows
 
 __all__ = ["Inertness", "Screening", "inertness", "screen"]
 

@@ -20,19 +20,10 @@ from scipy.linalg.lapack import dtrtrs
 from paims._arrays import FloatArray
 from paims.diagnostics._double_double import MAX_ROWS
 from paims.diagnostics._marginals import as_weights
-from paims.gp import (
-    Basis,
-    Constant,
-    Kernel,
-    Linear,
-    Posterior,
-    PowerExponential,
-    Quadratic,
-    SquaredExponential,
-    Zero,
-)
+from paims.gp import Kernel, Posterior
 from paims.gp._checks import as_float_array, check_finite, check_points
 from paims.gp._factorisation import Factorisation
+from paims.gp._means import is_polynomial
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Doubles in the largest array of a block of draws: small, so that a block stays in the cache.
@@ -69,30 +60,8 @@ def _n_panels(kernel: Kernel, length: float) -> int:
     their derivatives jump: small panels make the error there negligible (1e-8 for a Matern 3/2
     of length 0.1, 1e-6 for an exponential) at a cost that does not grow with the number of runs.
     """
-    smooth = isinstance(kernel, SquaredExponential) or (
-        isinstance(kernel, PowerExponential) and kernel.power == 2.0
-    )
-    least, per_length = (2, 1.0) if smooth else (8, 2.0)
+    least, per_length = (2, 1.0) if kernel.smooth else (8, 2.0)
     return int(np.clip(np.ceil(per_length / length), least, MAX_ROWS // len(_NODES)))
-
-
-def _exponents(basis: Basis, n_inputs: int) -> FloatArray:
-    """Exponents ``(q, p)`` of the trend's monomials."""
-    unit = np.eye(n_inputs)
-    constant = np.zeros((1, n_inputs))
-    if type(basis) is Zero:
-        return np.empty((0, n_inputs))
-    if type(basis) is Constant:
-        return constant
-    if type(basis) is Linear:
-        return np.vstack([constant, unit])
-    if type(basis) is Quadratic:
-        i, j = np.triu_indices(n_inputs)
-        return np.vstack([constant, unit, unit[i] + unit[j]])
-    raise ValueError(
-        "Effects of the inputs are integrated exactly, which needs a polynomial trend: "
-        f"mean='zero', 'constant', 'linear' or 'quadratic'; got {basis!r}."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +121,12 @@ class SeparableMeans:
         self.weights = w[kept] / w[kept].sum()
         self.phi, self.nugget = posterior.to_physical(u[kept])
         self.box = _checked_box(box, posterior.X)
-        self.exponents = _exponents(posterior.mean, posterior.n_inputs)
+        if not is_polynomial(posterior.mean):
+            raise ValueError(
+                "Effects of the inputs are integrated exactly, which needs a polynomial trend: "
+                f"mean='zero', 'constant', 'linear' or 'quadratic'; got {posterior.mean!r}."
+            )
+        self.exponents = posterior.mean.exponents(posterior.n_inputs)
         self.n_terms = posterior.n_runs + posterior.n_basis
         lengths = posterior.kernel.length_scale(self.phi).min(axis=0) / np.diff(self.box)[:, 0]
         self.rules = [

@@ -34,11 +34,11 @@ import numpy as np
 from scipy.stats import qmc
 
 from paims._arrays import FloatArray
+from paims._parallel import single_threaded_blas
 from paims.diagnostics import _double_double as dd
 from paims.diagnostics._separable import Block, SeparableMeans, as_names, products_of_others
 from paims.diagnostics._weighted import weighted_quantile
 from paims.gp import Posterior
-from paims.gp._threads import single_threaded_blas
 
 __all__ = ["SobolIndices", "sobol_indices"]
 

@@ -14,34 +14,16 @@ import numpy as np
 from paims import gp
 from paims.sampling import Scheme
 
+_NAMED: list[type] = [
+    *gp.KERNELS.values(),
+    *gp.MEANS.values(),
+    *gp.PRIORS.values(),
+    *gp.NUGGET_PRIORS.values(),
+]
+_OTHERS: list[type] = [gp.SciPyPrior, gp.EstimatedNugget, gp.FixedNugget, Scheme]
+
 #: The only classes that a file can name.
-_CLASSES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        gp.SquaredExponential,
-        gp.Matern32,
-        gp.Matern52,
-        gp.Matern72,
-        gp.PowerExponential,
-        gp.Zero,
-        gp.Constant,
-        gp.Linear,
-        gp.Quadratic,
-        gp.Reference,
-        gp.JointlyRobust,
-        gp.LogNormal,
-        gp.LogLaplace,
-        gp.Flat,
-        gp.SciPyPrior,
-        gp.EstimatedNugget,
-        gp.FixedNugget,
-        gp.UniformNugget,
-        gp.BetaNugget,
-        gp.SpikeSlabNugget,
-        gp.ReferenceNugget,
-        Scheme,
-    )
-}
+_CLASSES = {cls.__name__: cls for cls in _NAMED + _OTHERS}
 
 
 def encode(name: str, value: Any) -> Any:

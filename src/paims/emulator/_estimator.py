@@ -40,18 +40,18 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel : str, Kernel or sequence of them
-        "squared_exponential" (the paper's), "matern32", "matern52", "matern72",
-        "power_exponential", or an object of :mod:`paims.gp`. Of several, the one with the highest
+        "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an object of
+        :mod:`paims.gp`. Of several, the one with the highest
         evidence is taken; "auto" stands for the squared exponential, Matern 7/2 and Matern 5/2.
         The comparison takes half to once as long again as the fit.
     mean : str, callable or Basis
-        Trend: "linear" (the paper's), "constant", "quadratic", "zero", or a function from inputs
-        ``(n, p)`` in your units to regressors ``(n, q)``.
+        Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
+        inputs ``(n, p)`` in your units to regressors ``(n, q)``.
     prior : str, Prior or SciPy distribution(s)
-        Of the correlation parameters: "reference", "jointly_robust" (less work for many runs),
-        "log_normal", "log_laplace", "flat", or of your own. Parameters of a prior refer to inputs
-        scaled to [0, 1]. One that is improper is limited to the region in which the sampler
-        starts.
+        Of the correlation parameters: "reference", another name of ``paims.gp.PRIORS``
+        ("jointly_robust" is less work for many runs), or of your own. Parameters of a prior refer
+        to inputs scaled to [0, 1]. One that is improper is limited to the region in which the
+        sampler starts.
     nugget : "estimate", float or Nugget
         Share of the process's variance that is noise: estimated, or a fixed number. With 0 the
         emulator interpolates the runs.

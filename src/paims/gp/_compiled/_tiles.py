@@ -8,7 +8,7 @@ rows in a flat workspace ``w``, ``ld`` doubles from a row to the next.
 from __future__ import annotations
 
 from paims._arrays import FloatArray
-from paims.gp._compiled_simd import (
+from paims.gp._compiled._simd import (
     LANES,
     Vector,
     add,

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import scipy.linalg  # noqa: F401 - loads NumPy's BLAS and SciPy's own
 from threadpoolctl import ThreadpoolController
 
-from paims.gp._threads import single_threaded_blas
+from paims._parallel import _blas_libraries, single_threaded_blas
 
 
 def libraries() -> list:
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    return _blas_libraries()
 
 
 def blas_threads() -> set[int]:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.gp._compiled_information import information_pivots, whiten
-from paims.gp._compiled_kernels import Shape, fill_correlation, fill_slope
-from paims.gp._compiled_simd import (
+from paims.gp._compiled._information import information_pivots, whiten
+from paims.gp._compiled._kernels import Shape, fill_correlation, fill_slope
+from paims.gp._compiled._simd import (
     LANES,
     add,
     div,
@@ -32,7 +32,7 @@ from paims.gp._compiled_simd import (
     sub,
     where_less,
 )
-from paims.gp._compiled_tiles import (
+from paims.gp._compiled._tiles import (
     GROUP,
     STRIP,
     product,
@@ -265,8 +265,9 @@ def make_run(version: int) -> Callable[..., None]:
         z: FloatArray,
         log_det: float,
         shift: float,
-        code: int,
         power: float,
+        polynomial: FloatArray,
+        slope: FloatArray,
         points: FloatArray,
         delta: FloatArray,
         information: int,
@@ -279,8 +280,9 @@ def make_run(version: int) -> Callable[..., None]:
         """Fill ``out[start:stop]``, four points at a time; see ``core_terms`` for the columns.
 
         ``A``, ``z``, ``log_det`` and ``shift`` are what ``contrasts`` makes of H and y,
-        ``terms`` and ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi, and
-        ``where`` is the ``layout`` of the workspace ``w``.
+        ``terms`` and ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi,
+        ``power``, ``polynomial`` and ``slope`` are the kernel's, and ``where`` is the ``layout``
+        of the workspace ``w``.
         """
         if version < 0:
             return
@@ -302,9 +304,9 @@ def make_run(version: int) -> Callable[..., None]:
                 w[point + LANES * p + lane] = delta[m]
             for k in range(-1, n_rows):  # -1 is K itself
                 if 0 <= k < p:
-                    fill_slope(terms, k, code, power, w, point, shape, D, K0)
+                    fill_slope(terms, k, power, polynomial, slope, w, point, shape, D, K0)
                 else:
-                    fill_correlation(terms, p, code, w, point, shape, shift, k == p, D, K0)
+                    fill_correlation(terms, p, polynomial, w, point, shape, shift, k == p, D, K0)
                 _contrast(w, D, A_lanes, W, size, total, k < 0)
                 if k < 0:
                     _factorise_contrasts(

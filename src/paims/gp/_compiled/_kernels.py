@@ -1,30 +1,21 @@
 """Correlation matrices of four points at once, and their slopes in log phi and log delta.
 
-A pair of runs enters by one number per input, computed once per data set, and a point by one
-number per input; t is their product:
+A kernel is known by the numbers of its ``ExponentialForm``. A pair of runs enters by one number
+per input, computed once per data set, and a point by one number per input; t is their product:
 
-===================  ===================  =======================  ===============================
-kernel               t                    r exp(t)                 h
-===================  ===================  =======================  ===============================
-squared exponential  (d^2/2) (1/phi)      1                        t
-Matern 3/2           (sqrt(3) d) (1/phi)  1 + t                    t^2 / (1 + t)
-Matern 5/2           (sqrt(5) d) (1/phi)  1 + t + t^2/3            t^2 (1 + t) / s
-Matern 7/2           (sqrt(7) d) (1/phi)  1 + t + 2t^2/5 + t^3/15  t^2 s / (15 + 12t + 3t^2 + s t)
-power exponential    (d^a) (phi^-a)       1                        a t
-===================  ===================  =======================  ===============================
+    t = (scale d^phi_power)^power phi^-power
+    r = a(t) exp(-t)
+    h = power t (a(t) - a'(t)) / a(t)
 
-with s = 3 + 3t + t^2. K0 = prod_i r_i, with a single exponential of the sum, and
-dK/d log phi_i = K0 h_i.
+K0 = prod_i r_i, with a single exponential of the sum, and dK/d log phi_i = K0 h_i.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.gp._compiled_simd import (
+from paims.gp._compiled._simd import (
     LANES,
     Vector,
     add,
@@ -40,8 +31,8 @@ from paims.gp._compiled_simd import (
     sub,
     where_less,
 )
+from paims.gp._kernels import ExponentialForm
 
-SQUARED_EXPONENTIAL, MATERN_32, MATERN_52, MATERN_72, POWER_EXPONENTIAL = range(5)
 _FAR = 800.0  # exp(-800) is 0: a larger t changes nothing but could overflow in a product
 _DOMINANT = 1e-5  # nuggets above it get their row from K0
 
@@ -50,26 +41,20 @@ _DOMINANT = 1e-5  # nuggets above it get their row from K0
 Shape = tuple[int, int, int, int]
 
 
-def pair_terms(X: FloatArray, code: int, power: float) -> FloatArray:
+def pair_terms(X: FloatArray, form: ExponentialForm) -> FloatArray:
     """What each pair i < j of rows of X brings to t: flat, input by input, row by row."""
     rows, columns = np.triu_indices(len(X), 1)
     terms = np.empty((X.shape[1], len(rows)))
     for x, row in zip(X.T, terms, strict=True):
         d = np.abs(x[rows] - x[columns])
-        if code == SQUARED_EXPONENTIAL:
-            row[:] = 0.5 * d * d
-        elif code == POWER_EXPONENTIAL:
-            row[:] = d**power
-        else:
-            row[:] = math.sqrt(2.0 * code + 1.0) * d  # of 3, 5 or 7, twice the smoothness
+        row[:] = (form.scale * d**form.phi_power) ** form.power
     return terms.ravel()
 
 
-def point_terms(phi: FloatArray, code: int, power: float) -> FloatArray:
+def point_terms(phi: FloatArray, form: ExponentialForm) -> FloatArray:
     """What each point brings to t, (m, p); finite for every phi > 0, as 0 times it has to be 0."""
     with np.errstate(over="ignore", under="ignore"):
-        terms = phi**-power if code == POWER_EXPONENTIAL else 1.0 / phi
-        return np.minimum(terms, 1e300)
+        return np.minimum(phi**-form.power, 1e300)
 
 
 @inline
@@ -80,20 +65,22 @@ def _scaled(pair: Vector, point: Vector) -> Vector:
 
 
 @inline
-def _slope(code: int, power: float, t: Vector) -> Vector:
+def _polynomial(coefficients: FloatArray, least: int, t: Vector) -> Vector:
+    """Sum of coefficients[k] t^(k - least) over k >= least, by Horner's rule."""
+    last = len(coefficients) - 1
+    value = splat(coefficients[last])
+    for k in range(last - 1, least - 1, -1):
+        value = fma(value, t, splat(coefficients[k]))
+    return value
+
+
+@inline
+def _slope(power: float, polynomial: FloatArray, slope: FloatArray, t: Vector) -> Vector:
     """Return h = d log r / d log phi."""
-    if code == SQUARED_EXPONENTIAL:
-        return t
-    if code == MATERN_32:
-        return div(mul(t, t), add(t, splat(1.0)))
-    if code == MATERN_52:
-        grow = add(t, splat(1.0))
-        return div(mul(mul(t, t), grow), fma(t, t, mul(splat(3.0), grow)))
-    if code == MATERN_72:
-        square, grow = mul(t, t), add(t, splat(1.0))
-        top = mul(square, fma(splat(3.0), grow, square))
-        return div(top, fma(splat(15.0), grow, mul(square, add(t, splat(6.0)))))
-    return mul(splat(power), t)
+    h = mul(splat(power), t)
+    if len(polynomial) == 1:
+        return h
+    return div(mul(h, _polynomial(slope, 0, t)), _polynomial(polynomial, 0, t))
 
 
 @inline
@@ -102,7 +89,7 @@ def _correlation(
     pair: int,
     n_pairs: int,
     p: int,
-    code: int,
+    polynomial: FloatArray,
     w: FloatArray,
     at: int,
 ) -> tuple[Vector, Vector]:
@@ -112,12 +99,8 @@ def _correlation(
     for k in range(p):
         t = _scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
         exponent = add(exponent, t)
-        if code in (MATERN_32, MATERN_52, MATERN_72):
-            factor = t
-            if code == MATERN_52:
-                factor = fma(mul(t, t), splat(1.0 / 3.0), t)
-            elif code == MATERN_72:
-                factor = fma(mul(t, t), fma(t, splat(1.0 / 15.0), splat(0.4)), t)
+        if len(polynomial) > 1:
+            factor = mul(t, _polynomial(polynomial, 1, t))
             growth = fma(growth, factor, add(growth, factor))
     decay, decay_m1 = exp_expm1(sub(zero, exponent))
     K0 = where_less(zero, decay, fma(growth, decay, decay), zero)
@@ -154,7 +137,7 @@ def _fill_diagonal(w: FloatArray, D: int, shape: Shape, value: Vector, pad: Vect
 def fill_correlation(
     terms: FloatArray,
     p: int,
-    code: int,
+    polynomial: FloatArray,
     w: FloatArray,
     point: int,
     shape: Shape,
@@ -183,7 +166,7 @@ def fill_correlation(
     pair = 0
     for j in range(n):
         for i in range(j + 1, n):
-            value, less_one = _correlation(terms, pair, n_pairs, p, code, w, point)
+            value, less_one = _correlation(terms, pair, n_pairs, p, polynomial, w, point)
             if K0 >= 0 and not slopes:
                 store(w, K0 + LANES * pair, value)
             _place(w, D, ld, shape, j, i, fma(sign, less_one, offset))
@@ -195,8 +178,9 @@ def fill_correlation(
 def fill_slope(
     terms: FloatArray,
     k: int,
-    code: int,
     power: float,
+    polynomial: FloatArray,
+    slope: FloatArray,
     w: FloatArray,
     point: int,
     shape: Shape,
@@ -211,7 +195,7 @@ def fill_slope(
     value = K0
     for j in range(n):
         for i in range(j + 1, n):
-            h = _slope(code, power, _scaled(splat(terms[pair]), scale))
+            h = _slope(power, polynomial, slope, _scaled(splat(terms[pair]), scale))
             _place(w, D, ld, shape, j, i, mul(load(w, value), h))
             pair += 1
             value += LANES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paims._arrays import FloatArray
-from paims.gp._compiled_simd import (
+from paims.gp._compiled._simd import (
     LANES,
     add,
     div,
@@ -20,7 +20,7 @@ from paims.gp._compiled_simd import (
     sub,
     where_less,
 )
-from paims.gp._compiled_tiles import (
+from paims.gp._compiled._tiles import (
     GROUP,
     STRIP,
     product,

@@ -28,24 +28,13 @@ from numpy.typing import NDArray
 
 from paims._arrays import FloatArray
 from paims._parallel import for_chunks
-from paims.gp import (
-    _compiled_information,
-    _compiled_kernels,
-    _compiled_lanes,
-    _compiled_simd,
-    _compiled_tiles,
-)
-from paims.gp._compiled_kernels import pair_terms, point_terms
-from paims.gp._compiled_lanes import layout, make_run
-from paims.gp._compiled_simd import LANES
+from paims.gp._compiled import _information, _kernels, _lanes, _simd, _tiles
+from paims.gp._compiled._kernels import pair_terms, point_terms
+from paims.gp._compiled._lanes import layout, make_run
+from paims.gp._compiled._simd import LANES
+from paims.gp._kernels import ExponentialKernel
 
-_PARTS = (
-    _compiled_information,
-    _compiled_kernels,
-    _compiled_lanes,
-    _compiled_simd,
-    _compiled_tiles,
-)
+_PARTS = (_information, _kernels, _lanes, _simd, _tiles)
 
 
 def _version() -> int:
@@ -103,22 +92,21 @@ def contrasts(H: FloatArray, y: FloatArray) -> Contrasts | None:
 
 
 def prepare(
-    X: FloatArray, H: FloatArray, y: FloatArray, kernel_code: int, power: float
+    X: FloatArray, H: FloatArray, y: FloatArray, kernel: ExponentialKernel
 ) -> Prepared | None:
     """What does not depend on the points: contrasts and pairs of runs; None as `contrasts`.
 
     For a single point of a few runs it costs several times what the point itself does.
     """
     found = contrasts(H, y)
-    return None if found is None else (found, pair_terms(X[found[0]], kernel_code, power))
+    return None if found is None else (found, pair_terms(X[found[0]], kernel.form))
 
 
 def core_terms(
     X: FloatArray,
     H: FloatArray,
     y: FloatArray,
-    kernel_code: int,
-    power: float,
+    kernel: ExponentialKernel,
     phi: FloatArray,
     delta: FloatArray,
     information: int,
@@ -135,10 +123,7 @@ def core_terms(
         Basis functions at the training runs; q may be 0.
     y : ndarray of shape (n,)
         Outputs of the training runs.
-    kernel_code : int
-        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 Matern 7/2, 4 power exponential.
-    power : float
-        Exponent of the power exponential, in (0, 2]; ignored by the others.
+    kernel : ExponentialKernel
     phi : ndarray of shape (m, p)
         Correlation lengths, one row per point.
     delta : ndarray of shape (m,)
@@ -148,7 +133,7 @@ def core_terms(
     n_jobs : int, optional
         Number of threads; None or -1 for every available core. The result does not depend on it.
     prepared : tuple, optional
-        What :func:`prepare` made of the first five arguments, for callers who come again.
+        What :func:`prepare` made of the first four arguments, for callers who come again.
 
     Returns
     -------
@@ -169,18 +154,16 @@ def core_terms(
         )
     if q >= n:
         raise ValueError(f"{q} basis functions need more than {q} runs; got {n}. Take fewer.")
-    if kernel_code not in range(5) or information not in range(3):
-        raise ValueError(
-            "kernel_code must be 0 to 4 and information 0, 1 or 2; got "
-            f"{kernel_code!r} and {information!r}."
-        )
+    if information not in range(3):
+        raise ValueError(f"information must be 0, 1 or 2; got {information!r}.")
     out = np.full((m, 4), np.nan)
-    prepared = prepared or prepare(X, H, y, kernel_code, power)
+    form = kernel.form
+    prepared = prepared or prepare(X, H, y, kernel)
     if prepared is None:
         return out
     (_, A, z, log_det, shift), terms = prepared
     valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)
-    points = point_terms(np.where(valid[:, None], phi, 1.0), kernel_code, power)
+    points = point_terms(np.where(valid[:, None], phi, 1.0), form)
     nuggets = np.where(valid, delta, 1.0)
     n_rows = p + information - 1 if information else 0
     where = layout(n, p, q, n_rows)
@@ -192,8 +175,8 @@ def core_terms(
         except IndexError:
             workspace = np.zeros(where[-1])
         _run(
-            terms, A, z, log_det, shift, int(kernel_code), float(power), points, nuggets,
-            int(information), start, stop, where, workspace, out,
+            terms, A, z, log_det, shift, float(form.power), form.polynomial, form.slope, points,
+            nuggets, int(information), start, stop, where, workspace, out,
         )  # fmt: skip
         unused.append(workspace)
 
