@@ -13,9 +13,10 @@ from sklearn.base import clone
 from tests.emulator.test_checkpoint import assert_same, interrupted
 
 import paims
-from paims.emulator import _duration as duration
+from paims.emulator import _checks as duration
 from paims.emulator._choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
-from paims.emulator._fitting import pose
+from paims.emulator._fit import scaled_posteriors
+from paims.emulator._request import Execution
 from paims.gp import Kernel, Matern52, PowerExponential
 from paims.gp._kernels import as_kernel
 
@@ -56,14 +57,11 @@ def test_evidences_are_calibrated_probabilities() -> None:
         phi = float(prior.rvs(random_state=rng))
         length = float(as_kernel(truth).length_scale(np.array(phi)))
         X, y = path_of(truth, length, 8, seed, 0.001)
-        problem = pose(
-            X, y, ["x"], kernel=as_kernel(TWO[0]), mean="constant", prior=prior, nugget=0.001,
-            nugget_prior="uniform", n_jobs=1,
-        )  # fmt: skip
-        evidences = choose(
-            problem, candidates(TWO), n_samples=150, scheme="default", progress=False,
-            checkpoint=None, checkpoint_every=60.0, executor=None,
-        ).evidences  # fmt: skip
+        asked = paims.Emulator(
+            TWO, "constant", prior, 0.001, "uniform", n_samples=150, n_jobs=1
+        )._request()
+        _, output, posteriors = scaled_posteriors(X, y, ["x"], asked)
+        _, evidences = choose(posteriors, output, asked, Execution())
         made.append(truth == TWO[1])
         probability.append(expit(evidences[TWO[1]] - evidences[TWO[0]]))
     p = np.array(probability)
@@ -144,7 +142,7 @@ def test_candidates() -> None:
     assert [kernel.name for kernel in candidates("auto")] == list(AUTO)
     assert [kernel.name for kernel in candidates("matern32")] == ["matern32"]
     own = Matern52()
-    assert candidates(own) == [own]
+    assert candidates(own) == (own,)
     assert candidates((own, "matern32"))[0] is own
     assert label(own) == "matern52"
     assert label(PowerExponential(1.5)) == "PowerExponential(power=1.5)"
@@ -176,7 +174,7 @@ def test_bad_candidates(runs: Runs, kernel: Any, message: str) -> None:
 
 
 def test_sizes_of_comparisons() -> None:
-    kernels: list[Kernel] = candidates("auto")
+    kernels: tuple[Kernel, ...] = candidates("auto")
     assert comparison_sizes(kernels[:1], None, 3) == []
     assert comparison_sizes(kernels, None, 3) == [500] * 3
     assert comparison_sizes(kernels, None, 20) == [1500] * 3

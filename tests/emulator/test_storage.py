@@ -18,7 +18,7 @@ import paims
 from paims import _sealed, gp
 from paims.emulator import EmulatorFileError
 from paims.emulator import _storage as storage
-from paims.emulator._encoding import decode, encode
+from paims.emulator._storage import decode, encode
 from paims.sampling import default_scheme
 
 
