@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from io import StringIO
-from types import SimpleNamespace
-from typing import Any
 
 from rich.console import Console
 
@@ -15,17 +13,16 @@ def printed(n_modes: int, n_inputs: int) -> str:
     """The table for modes of equal mass, on 80 columns."""
     names = tuple(f"input_{i}" for i in range(n_inputs))
     modes = [
-        SimpleNamespace(
-            mass=1.0 / n_modes,
-            length_scales=[1000.0 * (m + 1) + i for i in range(n_inputs)],
-            nugget=1.234e-10,
-            says=f"story {m} [bold]",
-        )
+        {
+            "mass": 1.0 / n_modes,
+            "length_scales": {name: 1000.0 * (m + 1) + i for i, name in enumerate(names)},
+            "nugget": 1.234e-10,
+            "says": f"story {m} [bold]",
+        }
         for m in range(n_modes)
     ]
-    emulator: Any = SimpleNamespace(modes_=modes, map_=SimpleNamespace(input_names=names))
     console = Console(width=80, file=StringIO())
-    _print_modes(emulator, console)
+    _print_modes(modes, console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from paims import simulators
 from paims.experiments import Settings
 from paims.experiments._fits import Runs, make_tests
-from paims.experiments._functions import letters_by_mass
+from paims.experiments._functions import branin_letters, letters_by_mass
 from paims.experiments._grids import GridMode, Surface, grid_modes, quadrature, surface
 
 AXIS = np.linspace(-7.0, 14.0, 106)
