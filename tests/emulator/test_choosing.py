@@ -19,6 +19,7 @@ from paims.emulator._fit import scaled_posteriors
 from paims.emulator._request import Execution
 from paims.gp import Kernel, Matern52, PowerExponential
 from paims.gp._kernels import as_kernel
+from paims.sampling import CheckpointError
 
 Runs = tuple[np.ndarray, np.ndarray]
 TWO = ("squared_exponential", "matern52")
@@ -124,6 +125,44 @@ def test_goes_on_after_an_interruption(runs: Runs, tmp_path: Path) -> None:
     assert_same(again, whole)
     assert again.kernel_evidence_ == whole.kernel_evidence_
     assert [file.name for file in tmp_path.iterdir()] == ["fit.h5"]
+
+
+def test_a_checkpoint_of_others_is_refused_before_the_comparison(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "fit.h5"
+    fit_of = {"n_samples": 300, "random_state": 1}
+    paims.Emulator(TWO, **fit_of).fit(*runs, checkpoint=path)
+    X, y = runs
+
+    def sample(*arguments: Any, **options: Any) -> None:
+        pytest.fail("the sampler was started")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("paims.emulator._request.sample_posterior", sample)
+        for changed, settings, text in (
+            ((X, np.sin(y)), {}, "density y is"),
+            ((X**2, y), {}, "density X is"),
+            (runs, {"mean": "constant"}, "density mean is 'Constant' here and 'Linear'"),
+            (runs, {"prior": "jointly_robust"}, "density prior is"),
+            (runs, {"nugget": 0.01}, "density nugget is 'FixedNugget"),
+            (runs, {"random_state": 2}, "random_state is"),
+            (runs, {"goal": "optimum"}, "goal is 'optimum' here and 'posterior' in the file"),
+            (runs, {"n_samples": 400}, "n_samples is 400 here and 300 in the file"),
+            (runs, {"n_samples": None}, "n_samples is 2000 here and 300 in the file"),
+            (runs, {"scheme": "paper"}, "scheme "),
+            (runs, {"kernel": ["matern32", "matern72"]}, "density kernel is"),
+        ):
+            asked = {"kernel": TWO, **fit_of, **settings}
+            with pytest.raises(CheckpointError, match=f"of another run: .*{text}"):
+                paims.Emulator(**asked).fit(*changed, checkpoint=path)
+        path.with_name("cut.h5").write_bytes(path.read_bytes()[:2000])
+        with pytest.raises(CheckpointError, match="cannot be used as a checkpoint"):
+            paims.Emulator(TWO, **fit_of).fit(*runs, checkpoint=path.with_name("cut.h5"))
+    again = paims.Emulator(TWO, **fit_of).fit(*runs, checkpoint=path)
+    assert_same(again, fit(runs))
+    unseeded = paims.Emulator(TWO, n_samples=300).fit(*runs, checkpoint=path)
+    assert_same(unseeded, paims.Emulator(TWO, n_samples=300).fit(*runs, checkpoint=path))
 
 
 def test_is_saved_and_compressed(runs: Runs, tmp_path: Path) -> None:
