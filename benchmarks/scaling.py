@@ -43,7 +43,7 @@ def measure(n: int, p: int, sizes: list[int], limit: float) -> dict[str, Any]:
     X = rng.random((n, p))
     y = smooth(X) + 0.01 * rng.standard_normal(n)
     names = [f"x{i}" for i in range(p)]
-    asked = paims.Emulator(nugget_prior="uniform", n_jobs=1)._request()
+    asked = paims.Emulator(nugget_prior="uniform", n_jobs=1)
     # Compile with a small problem first.
     seconds_per_evaluation(scaled_posteriors(X[: p + 10], y[: p + 10], names, asked)[2][0])
     before = _megabytes()

@@ -15,8 +15,8 @@ from tests.emulator.test_checkpoint import assert_same, interrupted
 import paims
 from paims.emulator import _checks as duration
 from paims.emulator._choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
+from paims.emulator._execution import Execution
 from paims.emulator._fit import scaled_posteriors
-from paims.emulator._request import Execution
 from paims.gp import Kernel, Matern52, PowerExponential
 from paims.gp._kernels import as_kernel
 from paims.sampling import CheckpointError
@@ -58,9 +58,7 @@ def test_evidences_are_calibrated_probabilities() -> None:
         phi = float(prior.rvs(random_state=rng))
         length = float(as_kernel(truth).length_scale(np.array(phi)))
         X, y = path_of(truth, length, 8, seed, 0.001)
-        asked = paims.Emulator(
-            TWO, "constant", prior, 0.001, "uniform", n_samples=150, n_jobs=1
-        )._request()
+        asked = paims.Emulator(TWO, "constant", prior, 0.001, "uniform", n_samples=150, n_jobs=1)
         _, output, posteriors = scaled_posteriors(X, y, ["x"], asked)
         _, evidences = choose(posteriors, output, asked, Execution())
         made.append(truth == TWO[1])
@@ -139,7 +137,7 @@ def test_a_checkpoint_of_others_is_refused_before_the_comparison(
         pytest.fail("the sampler was started")
 
     with monkeypatch.context() as patch:
-        patch.setattr("paims.emulator._request.sample_posterior", sample)
+        patch.setattr("paims.emulator._execution.sample_posterior", sample)
         for changed, settings, text in (
             ((X, np.sin(y)), {}, "density y is"),
             ((X**2, y), {}, "density X is"),

@@ -3,9 +3,9 @@
 from paims.emulator._checks import LongFitWarning
 from paims.emulator._ensemble import Compression
 from paims.emulator._estimator import Emulator
+from paims.emulator._execution import FitInterrupted
 from paims.emulator._mixture import Components, MixturePrediction
 from paims.emulator._modes import EmulatorMode, ModeTable
-from paims.emulator._request import FitInterrupted
 from paims.emulator._storage import EmulatorFileError, load_emulator
 
 __all__ = [

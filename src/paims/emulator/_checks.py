@@ -179,7 +179,7 @@ def announce(
     if progress:
         print(text, file=sys.stderr)
     else:
-        warnings.warn(text, LongFitWarning, stacklevel=4)
+        warnings.warn(text, LongFitWarning, stacklevel=5)
     return seconds
 
 

@@ -6,19 +6,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
-from paims.emulator._request import Execution, Request
+from paims.emulator._execution import Execution
 from paims.emulator._scaling import OutputScaling
 from paims.gp import Kernel, Posterior
 from paims.gp._kernels import as_kernel
 from paims.inference import density
 from paims.sampling import CheckpointError, SampleResult
 from paims.sampling._arguments import as_scheme, default_n_samples, least_n_samples
-from paims.sampling._checkpoint import read_checkpoint
+from paims.sampling._checkpoint import _differences, read_checkpoint
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
 
 #: What "auto" stands for: infinitely, three times and twice differentiable.
 AUTO = ("squared_exponential", "matern72", "matern52")
@@ -55,7 +58,7 @@ def label(kernel: Kernel) -> str:
     return repr(kernel) if vars(kernel) or kernel.name == Kernel.name else kernel.name
 
 
-def comparison_sizes(kernels: Sequence[Kernel], n_samples: int | None, n_params: int) -> list[int]:
+def comparison_sizes(kernels: Sequence[object], n_samples: int | None, n_params: int) -> list[int]:
     """Points of the sampler for each comparison; none where there is no choice."""
     if len(kernels) == 1:
         return []
@@ -65,7 +68,7 @@ def comparison_sizes(kernels: Sequence[Kernel], n_samples: int | None, n_params:
 
 
 def choose(
-    posteriors: Sequence[Posterior], output: OutputScaling, request: Request, execution: Execution
+    posteriors: Sequence[Posterior], output: OutputScaling, asked: Emulator, execution: Execution
 ) -> tuple[int, dict[str, float]]:
     """Sample the posterior under each kernel, with fewer points, and take the highest evidence.
 
@@ -75,7 +78,8 @@ def choose(
         Of the same runs, one for each kernel.
     output : OutputScaling
         Of the runs.
-    request : Request
+    asked : Emulator
+        For its number of points and its scheme.
     execution : Execution
 
     Returns
@@ -85,13 +89,12 @@ def choose(
     evidences : dict of str to float
         Log evidences of the kernels, by name; empty if there was no choice.
     """
-    kernels = [posterior.kernel for posterior in posteriors]
-    sizes = comparison_sizes(kernels, request.n_samples, posteriors[0].n_params)
+    sizes = comparison_sizes(posteriors, asked.n_samples, posteriors[0].n_params)
     if not sizes:
         return 0, {}
     evidences: dict[str, float] = {}
     for i, (posterior, size) in enumerate(zip(posteriors, sizes, strict=True)):
-        result = execution.sample(posterior, size, request.scheme, _SEED, comparison=i)
+        result = execution.sample(posterior, size, asked.scheme, _SEED, comparison=i)
         name = label(posterior.kernel)
         evidences[name] = log_evidence(posterior, output, result)
         if execution.progress:
@@ -111,7 +114,7 @@ def log_evidence(posterior: Posterior, output: OutputScaling, result: SampleResu
 
 
 def refuse_other_run(
-    checkpoint: Path, posteriors: Sequence[Posterior], request: Request, seed: int | None
+    checkpoint: Path, posteriors: Sequence[Posterior], asked: Emulator, seed: int | None
 ) -> None:
     """Raise if a fit with none of the kernels could go on from a checkpoint.
 
@@ -123,39 +126,35 @@ def refuse_other_run(
         An existing file.
     posteriors : sequence of Posterior
         One for each kernel.
-    request : Request
+    asked : Emulator
     seed : int or None
         Of the fit; None takes that of the file.
     """
-    stored, _ = read_checkpoint(checkpoint, request.n_jobs)
-    size = request.n_samples
-    scheme = asdict(as_scheme(request.scheme, request.n_jobs))
-    here: dict[str, Any] = {
+    stored, _ = read_checkpoint(checkpoint, asked.n_jobs)
+    kernels = [repr(posterior.kernel) for posterior in posteriors]
+    begun = (stored["density"] or {}).get("kernel")
+    size, scheme = asked.n_samples, asdict(as_scheme(asked.scheme, asked.n_jobs))
+    del scheme["n_jobs"]
+    here = {
         "random_state": stored["random_state"] if seed is None else seed,
         "n_samples": default_n_samples(posteriors[0].n_params) if size is None else size,
-        "goal": "optimum" if request.goal == "optimum" else "posterior",
-        **{f"scheme {key}": value for key, value in scheme.items() if key != "n_jobs"},
+        "goal": sampler_goal(asked.goal),
+        "scheme": scheme,
+        "density": density(
+            posteriors[kernels.index(begun) if begun in kernels else 0]
+        ).description,
     }
-    kernels = [repr(posterior.kernel) for posterior in posteriors]
-    known = stored["density"] or {}
-    chosen = kernels.index(known["kernel"]) if known.get("kernel") in kernels else 0
-    model = density(posteriors[chosen]).description
-    here |= {f"density {key}": value for key, value in model.items()}
-    there = {
-        **stored,
-        **{f"scheme {key}": value for key, value in stored["scheme"].items()},
-        **{f"density {key}": value for key, value in known.items()},
-    }
-    differences = [
-        f"{key} is {value!r} here and {there.get(key)!r} in the file"
-        for key, value in here.items()
-        if value != there.get(key)
-    ]
+    differences = _differences(here, {key: stored[key] for key in here})
     if differences:
         raise CheckpointError(
             f"The checkpoint {str(checkpoint)!r} is of another run: {'; '.join(differences)}. "
             "Give another file, or remove this one to begin anew."
         )
+
+
+def sampler_goal(goal: str) -> str:
+    """What the sampler has to do for an emulator's goal: the best point is among the draws."""
+    return "optimum" if goal == "optimum" else "posterior"
 
 
 def in_words(evidences: dict[str, float]) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import (
     check_array,
@@ -24,17 +23,14 @@ from sklearn.utils.validation import (
 from paims._arrays import FloatArray
 from paims.diagnostics import LeaveOneOut, Validation
 from paims.emulator._checks import check_choice, refuse_text
-from paims.emulator._choosing import candidates
 from paims.emulator._description import feature_names
-from paims.emulator._ensemble import Compression, Ensemble, compress
+from paims.emulator._ensemble import compress
+from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._mixture import MixturePrediction
-from paims.emulator._modes import EmulatorMode, ModeTable
-from paims.emulator._request import Execution, Request
-from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Posterior, Prior
+from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Prior
 from paims.inference import density
-from paims.sampling import SampleResult, Scheme
+from paims.sampling import Scheme
 
 
 class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -139,23 +135,6 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    inputs_: InputScaling
-    output_: OutputScaling
-    posterior_: Posterior
-    result_: SampleResult
-    ensemble_: Ensemble
-    compression_: Compression
-    modes_: ModeTable
-    map_: EmulatorMode
-    kernel_evidence_: dict[str, float]
-    draws_: npt.NDArray[np.void]
-    weights_: FloatArray
-    log_evidence_: float
-    log_evidence_error_: float
-    beta_: npt.NDArray[np.void]
-    sigma2_: npt.NDArray[np.void]
-    _fit: Fit
-
     def __init__(
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "squared_exponential",
@@ -238,10 +217,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             checkpoint_every=checkpoint_every,
             executor=executor,
         )
-        runs = np.asarray(y, dtype=np.float64)
-        request = self._request()
-        self._set_fit(fit_runs(X, runs, feature_names(self), request, execution))
-        execution.remove_comparisons(len(request.kernels))
+        y = np.asarray(y, dtype=np.float64)
+        self._set_fit(fit_runs(X, y, feature_names(self), self, execution))
+        execution.remove_comparisons(len(self.kernel_evidence_))
         return self
 
     def predict(
@@ -408,9 +386,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "ensemble_")
         # Storage knows emulators, not the other way round.
-        from paims.emulator._storage import save_emulator  # noqa: PLC0415
+        from paims.emulator._storage import save_with_provenance  # noqa: PLC0415
 
-        save_emulator(self, path)
+        save_with_provenance(self, path)
 
     def _scaled(self, X: Any) -> FloatArray:
         """Checked and scaled inputs."""
@@ -428,22 +406,6 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         return self.inputs_.apply(X)
-
-    def _request(self) -> Request:
-        """What the constructor's arguments ask for."""
-        return Request(
-            kernels=candidates(self.kernel),
-            mean=self.mean,
-            prior=self.prior,
-            nugget=self.nugget,
-            nugget_prior=self.nugget_prior,
-            goal=self.goal,
-            n_samples=self.n_samples,
-            predictive=self.predictive,
-            scheme=self.scheme,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
 
     def _set_fit(self, fit: Fit) -> None:
         """Set the fitted attributes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,18 @@ from paims.emulator._checks import (
     check_repeats,
     check_varying_output,
 )
-from paims.emulator._choosing import choose, comparison_sizes, log_evidence, refuse_other_run
+from paims.emulator._choosing import (
+    candidates,
+    choose,
+    comparison_sizes,
+    log_evidence,
+    refuse_other_run,
+    sampler_goal,
+)
 from paims.emulator._ensemble import Compression, Ensemble, ensemble_of_draws
+from paims.emulator._execution import Execution
 from paims.emulator._mixture import as_generator
 from paims.emulator._modes import EmulatorMode, ModeTable, describe, draw_table
-from paims.emulator._request import Execution, Request
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._trend import (
     basis_in_units,
@@ -28,11 +36,14 @@ from paims.emulator._trend import (
     trend_summary,
     variance_summary,
 )
-from paims.gp import FixedNugget, Posterior
+from paims.gp import FixedNugget, Kernel, Posterior
 from paims.gp._means import as_basis
 from paims.gp._nugget import as_nugget
 from paims.inference import connect_modes, find_best
 from paims.sampling import SampleResult
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
 
 _MODE_MASS = 0.005
 _AFTER = (2**32 - 2,)  # name of the random stream after that of the sampler
@@ -94,7 +105,7 @@ class Fit:
 
 
 def fit_runs(
-    X: FloatArray, y: FloatArray, names: Sequence[str], request: Request, execution: Execution
+    X: FloatArray, y: FloatArray, names: Sequence[str], asked: Emulator, execution: Execution
 ) -> Fit:
     """Choose the kernel, sample its posterior, find the modes and make the mixture.
 
@@ -104,30 +115,25 @@ def fit_runs(
     y : (n,) ndarray
     names : sequence of str
         One for each feature.
-    request : Request
+    asked : Emulator
+        What for: its constructor's arguments.
     execution : Execution
     """
-    inputs, output, posteriors = scaled_posteriors(X, y, names, request)
-    rng = as_generator(request.random_state)
+    inputs, output, posteriors = scaled_posteriors(X, y, names, asked)
+    rng = as_generator(asked.random_state)
     seed = int.from_bytes(rng.bytes(16), "little")
-    checkpoint = execution.checkpoint
     # Without a seed, that of the checkpoint is as good as another.
-    asked_seed = None if request.random_state is None and checkpoint is not None else seed
-    if checkpoint is not None and checkpoint.exists():
-        if len(posteriors) > 1:
-            refuse_other_run(checkpoint, posteriors, request, asked_seed)
-    elif execution.executor is None:
-        first = posteriors[0]
-        sizes = comparison_sizes(request.kernels, request.n_samples, first.n_params)
-        announce(first, [*sizes, request.n_samples], request.scheme, execution.progress)
-    chosen, evidences = choose(posteriors, output, request, execution)
+    any_seed = asked.random_state is None and execution.checkpoint is not None
+    asked_seed = None if any_seed else seed
+    _before_sampling(posteriors, asked, execution, asked_seed)
+    chosen, evidences = choose(posteriors, output, asked, execution)
     posterior = posteriors[chosen]
     result = execution.sample(
         posterior,
-        request.n_samples,
-        request.scheme,
+        asked.n_samples,
+        asked.scheme,
         asked_seed,
-        goal="optimum" if request.goal == "optimum" else "posterior",
+        goal=sampler_goal(asked.goal),
     )
     if result.random_state != seed:  # so that what follows is that of the run in the checkpoint
         rng = np.random.default_rng(np.random.SeedSequence(result.random_state, spawn_key=_AFTER))
@@ -135,10 +141,10 @@ def fit_runs(
     modes = result.modes(min_mass=0.0)
     best = find_best(result, modes)
     draws, weights = result.draws, result.weights
-    if request.goal == "map":
+    if asked.goal == "map":
         draws, weights = np.asarray(best.location)[None], np.ones(1)
     ensemble, compression = ensemble_of_draws(
-        posterior, draws, weights, output, request.predictive, rng
+        posterior, draws, weights, output, asked.predictive, rng
     )
     shown = connect_modes(result, [mode for mode in modes if mode.mass >= _MODE_MASS])
     described = [
@@ -158,8 +164,22 @@ def fit_runs(
     )
 
 
+def _before_sampling(
+    posteriors: Sequence[Posterior], asked: Emulator, execution: Execution, seed: int | None
+) -> None:
+    """Refuse a checkpoint of another run, or say how long a new one will take."""
+    checkpoint = execution.checkpoint
+    if checkpoint is not None and checkpoint.exists():
+        if len(posteriors) > 1:  # else the sampler itself refuses at once
+            refuse_other_run(checkpoint, posteriors, asked, seed)
+    elif execution.executor is None:
+        first = posteriors[0]
+        sizes = comparison_sizes(posteriors, asked.n_samples, first.n_params)
+        announce(first, [*sizes, asked.n_samples], asked.scheme, execution.progress)
+
+
 def scaled_posteriors(
-    X: FloatArray, y: FloatArray, names: Sequence[str], request: Request
+    X: FloatArray, y: FloatArray, names: Sequence[str], asked: Emulator
 ) -> tuple[InputScaling, OutputScaling, list[Posterior]]:
     """Check and scale the runs, and set up the posterior under each kernel.
 
@@ -169,9 +189,9 @@ def scaled_posteriors(
     y : (n,) ndarray
     names : sequence of str
         One for each feature.
-    request : Request
+    asked : Emulator
     """
-    mean = request.mean
+    mean = asked.mean
     if len(X) == 1:
         check_enough_runs(1, as_basis(mean)(X).shape[1], mean)
     inputs = InputScaling.of(X)
@@ -183,8 +203,18 @@ def scaled_posteriors(
     check_varying_output(y, centred=centre)
     output = OutputScaling.of(y, centre=centre)
     target = output.runs(y)
-    treatment = as_nugget(request.nugget, request.nugget_prior)
+    treatment = as_nugget(asked.nugget, asked.nugget_prior)
     if isinstance(treatment, FixedNugget):
         check_repeats(scaled, target, treatment.nugget)
-    posteriors = [request.posterior(scaled, target, inputs, one) for one in request.kernels]
+    kernels = candidates(asked.kernel)
+    posteriors = [posterior_of(scaled, target, inputs, asked, kernel) for kernel in kernels]
     return inputs, output, posteriors
+
+
+def posterior_of(
+    X: FloatArray, y: FloatArray, inputs: InputScaling, asked: Emulator, kernel: Kernel
+) -> Posterior:
+    """The posterior of the hyper-parameters given scaled runs, under one kernel."""
+    basis = basis_in_units(asked.mean, inputs)
+    nugget = as_nugget(asked.nugget, asked.nugget_prior)
+    return Posterior(X, y, kernel, basis, asked.prior, nugget, n_jobs=asked.n_jobs)

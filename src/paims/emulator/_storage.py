@@ -36,7 +36,7 @@ from paims.emulator._choosing import candidates
 from paims.emulator._description import Provenance
 from paims.emulator._ensemble import Compression, Ensemble
 from paims.emulator._estimator import Emulator
-from paims.emulator._fit import Fit
+from paims.emulator._fit import Fit, posterior_of
 from paims.emulator._modes import EmulatorMode, ModeTable
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.gp import Posterior
@@ -82,14 +82,15 @@ class EmulatorFileError(ValueError):
     """A file that no emulator can be loaded from."""
 
 
-def save_emulator(
+def save_with_provenance(
     emulator: Emulator,
     path: str | os.PathLike[str],
     provenance: Provenance | None = None,
 ) -> None:
-    """Write a fitted emulator to a file, whole or not at all.
+    """Save an emulator with its provenance, whole or not at all.
 
-    An interruption leaves what was there before. ``provenance`` is kept beside the emulator.
+    An interruption leaves what was there before. :func:`paims.load_emulator` reads the file as any
+    other.
     """
     settings = {
         name: encode(name, value)
@@ -136,7 +137,7 @@ def load_emulator(path: str | os.PathLike[str]) -> Emulator:
     return _load(Path(path), _read)
 
 
-def load_provenance(path: str | os.PathLike[str]) -> Provenance:
+def read_provenance(path: str | os.PathLike[str]) -> Provenance:
     """Provenance in an emulator's file; what is not there is left unknown."""
 
     def read(file: Any) -> Provenance:
@@ -193,7 +194,7 @@ def _read(file: Any) -> Emulator:
     runs = _get_arrays(file, "runs")
     # Of several kernels that were compared, the one that was chosen is in the file.
     kernel = decode(about["kernel"]) if "kernel" in about else candidates(emulator.kernel)[0]
-    posterior = emulator._request().posterior(runs["X"], runs["y"], inputs, kernel)
+    posterior = posterior_of(runs["X"], runs["y"], inputs, emulator, kernel)
     modes = [_mode(value) for value in about["modes"]]
     fit = Fit(
         names=tuple(about["input_names"]),

@@ -10,7 +10,7 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ class Row:
     quantity: str
     paper: float | None
     ours: Mapping[str, float]
-    note: str = ""
+    difference: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,24 +127,9 @@ class Outcome:
         """Everything but the pictures themselves, for JSON."""
         return {
             "title": self.title,
-            "rows": [
-                {
-                    "quantity": row.quantity,
-                    "paper": row.paper,
-                    "ours": dict(row.ours),
-                    "difference": row.note,
-                }
-                for row in self.rows
-            ],
-            "tables": [
-                {
-                    "title": table.title,
-                    "header": list(table.header),
-                    "rows": [list(row) for row in table.rows],
-                }
-                for table in self.tables
-            ],
-            "checks": [vars(check) for check in self.checks],
+            "rows": [asdict(row) for row in self.rows],
+            "tables": [asdict(table) for table in self.tables],
+            "checks": [asdict(check) for check in self.checks],
             "figures": [
                 {"files": list(picture.files), "caption": picture.caption}
                 for picture in self.pictures
@@ -160,7 +145,7 @@ class Outcome:
             header = ["", "paper", *(f"ours, {scheme} scheme" for scheme in schemes), "difference"]
             body = [
                 [row.quantity, _cell(row.paper), *(_cell(row.ours.get(s)) for s in schemes),
-                 row.note]
+                 row.difference]
                 for row in self.rows
             ]  # fmt: skip
             parts.append(_table(header, body))

@@ -3,9 +3,9 @@
 It needs nothing from the network, and computes predictions in the page itself.
 """
 
-from paims.emulator._description import feature_names
+from paims.emulator._description import Provenance, feature_names
+from paims.emulator._storage import read_provenance, save_with_provenance
 from paims.report._page import render_report
-from paims.report._provenance import Provenance, read_provenance, save_with_provenance
 from paims.report._study import Study, study
 from paims.report._verdict import Answer, answers
 

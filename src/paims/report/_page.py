@@ -10,11 +10,10 @@ import numpy as np
 
 from paims._arrays import FloatArray
 from paims.emulator import Emulator
-from paims.emulator._description import emulator_facts, facts_in_words
+from paims.emulator._description import Provenance, emulator_facts, facts_in_words
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
 from paims.report._numbers import number
-from paims.report._provenance import Provenance
 from paims.report._study import Study, prediction_at, study
 from paims.report._verdict import answers
 

@@ -1,4 +1,4 @@
-"""What a fit is asked for, and how it is run."""
+"""How a fit is run: where to, with whom, and what an interruption leaves."""
 
 from __future__ import annotations
 
@@ -7,57 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paims._arrays import FloatArray
-from paims.emulator._scaling import InputScaling
-from paims.emulator._trend import basis_in_units
-from paims.gp import Kernel, Posterior
-from paims.gp._nugget import as_nugget
+from paims.gp import Posterior
 from paims.inference import sample_posterior
 from paims.sampling import SampleResult, Scheme
-
-
-@dataclass(frozen=True)
-class Request:
-    """Everything that fixes an emulator, besides its runs.
-
-    Attributes
-    ----------
-    kernels : tuple of Kernel
-        To choose from.
-    mean, prior, nugget, nugget_prior, goal, n_samples, predictive, scheme, random_state, n_jobs
-        As in :class:`paims.Emulator`.
-    """
-
-    kernels: tuple[Kernel, ...]
-    mean: Any
-    prior: Any
-    nugget: Any
-    nugget_prior: Any
-    goal: str
-    n_samples: int | None
-    predictive: str
-    scheme: str | Scheme
-    random_state: Any
-    n_jobs: int | None
-
-    def posterior(
-        self, X: FloatArray, y: FloatArray, inputs: InputScaling, kernel: Kernel
-    ) -> Posterior:
-        """The posterior of the hyper-parameters under one of the kernels.
-
-        Parameters
-        ----------
-        X : (n, p) ndarray
-            Scaled inputs of the runs.
-        y : (n,) ndarray
-            Scaled outputs.
-        inputs : InputScaling
-            That made X: a user's mean is a function of inputs in the user's units.
-        kernel : Kernel
-        """
-        basis = basis_in_units(self.mean, inputs)
-        nugget = as_nugget(self.nugget, self.nugget_prior)
-        return Posterior(X, y, kernel, basis, self.prior, nugget, n_jobs=self.n_jobs)
 
 
 class FitInterrupted(KeyboardInterrupt):
