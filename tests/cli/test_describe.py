@@ -1,12 +1,16 @@
-"""The table of modes that commands print."""
+"""What commands say of modes and of rows."""
 
 from __future__ import annotations
 
 from io import StringIO
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from paims.cli._describe import _print_modes
+from paims.cli._emulators import extrapolation
 
 
 def printed(n_modes: int, n_inputs: int) -> str:
@@ -41,3 +45,15 @@ def test_modes_beyond_the_fifth_are_summed() -> None:
     text = printed(n_modes=8, n_inputs=1)
     assert "3 more modes have probability 0.375 together." in text
     assert "story 5" not in text
+
+
+def test_rows_outside_the_box_are_counted_on_every_side() -> None:
+    scaled = np.array([[0.0, 1.0], [0.5, 0.5], [1.001, 0.5], [0.5, -0.001], [3.0, -2.0]])
+    inputs = SimpleNamespace(apply=lambda X: X, changed_constants=lambda X: np.array([], int))
+    emulator: Any = SimpleNamespace(inputs_=inputs, n_features_in_=2)
+    outside, notes = extrapolation(emulator, scaled)
+    assert outside == 3
+    assert notes == [
+        "3 of 5 rows lie outside the range of the runs; there the emulator extrapolates."
+    ]
+    assert extrapolation(emulator, scaled[:2]) == (0, [])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from paims import simulators
 from paims.experiments import Settings
-from paims.experiments._fits import Runs, make_tests
+from paims.experiments._fits import Fit, Runs, make_tests
 from paims.experiments._functions import branin_letters, letters_by_mass
 from paims.experiments._grids import GridMode, Surface, grid_modes, quadrature, surface
 
@@ -125,3 +127,9 @@ class TestTestSets:
         )
         assert np.array_equal(one.X_small, same.X_small)
         assert not np.array_equal(one.X_small, other.X_small)
+
+
+def test_the_mixture_of_a_scheme_is_its_own() -> None:
+    nothing: Any = None
+    kinds = [Fit(s, nothing, nothing, {}, ()).mixture for s in ("paper", "default")]
+    assert kinds == ["optimum", "posterior"]
