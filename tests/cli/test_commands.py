@@ -69,7 +69,7 @@ def test_fit_chooses_the_kernel(invoke: Any, runs: Path, tmp_path: Path) -> None
     )
     report = invoke("report", "emulator.h5")
     assert report.exit_code == 0
-    assert "chosen by log evidence (" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "chosen by log evidence: " in (tmp_path / "report.html").read_text(encoding="utf-8")
     wrong = invoke(*fit, "matern52,rbf", "--force")
     assert wrong.exit_code == 1
     assert "got 'rbf'" in wrong.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import paims
 from paims import _sealed, gp
 from paims.emulator import EmulatorFileError
 from paims.emulator import _storage as storage
-from paims.emulator._encoding import decode, encode
+from paims.emulator._storage import decode, encode
 from paims.sampling import default_scheme
 
 
@@ -246,3 +247,16 @@ def test_file_is_readable_by_others(emulator: paims.Emulator, tmp_path: Path) ->
     finally:
         os.umask(umask)
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("name", ["plain", "auto", "matern_fixed"])
+def test_files_of_the_first_version_still_load(name: str) -> None:
+    folder = Path(__file__).parent.parent / "data" / "saved-by-0.1"
+    truth = json.loads((folder / "truth.json").read_text())
+    loaded = paims.load_emulator(folder / f"emulator-{name}.h5")
+    mean, std = loaded.predict(truth["X"], return_std=True)
+    np.testing.assert_allclose(mean, truth[name]["mean"], rtol=1e-12)
+    np.testing.assert_allclose(std, truth[name]["std"], rtol=1e-12)
+    assert bool(loaded.kernel_evidence_) == (name == "auto")
+    assert loaded.leave_one_out().summary.n == 14
+    assert loaded.modes_[0].mass > 0.0

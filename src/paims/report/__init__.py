@@ -3,9 +3,10 @@
 It needs nothing from the network, and computes predictions in the page itself.
 """
 
+from paims.emulator._description import Provenance, feature_names
+from paims.emulator._storage import read_provenance, save_with_provenance
 from paims.report._page import render_report
-from paims.report._provenance import Provenance, read_provenance, save_with_provenance
-from paims.report._study import Study, feature_names, held_out_checks, left_out, study
+from paims.report._study import Study, study
 from paims.report._verdict import Answer, answers
 
 __all__ = [
@@ -14,8 +15,6 @@ __all__ = [
     "Study",
     "answers",
     "feature_names",
-    "held_out_checks",
-    "left_out",
     "read_provenance",
     "render_report",
     "save_with_provenance",

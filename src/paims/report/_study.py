@@ -14,17 +14,13 @@ from paims.diagnostics import (
     MainEffects,
     Screening,
     Validation,
-    leave_one_out,
     screen,
-    validate,
 )
 from paims.emulator import Emulator, MixturePrediction
-from paims.gp import Predictive
+from paims.emulator._description import feature_names
 from paims.gp._means import is_polynomial
 
 _LOG2_CANDIDATES = 10
-# More held-out outputs than this would take minutes in the joint diagnostics.
-MAX_JOINT = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +68,7 @@ class Study:
     validation : Validation or None
         None without held-out runs.
     n_held_out : int
-        Held-out runs that were given; the joint checks use at most ``MAX_JOINT`` of them.
+        Held-out runs that were given; the joint checks use an even choice of very many.
     next_run : NextRun
     """
 
@@ -124,14 +120,6 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
     )
 
 
-def feature_names(emulator: Emulator) -> tuple[str, ...]:
-    """Names of all inputs, those that never vary too."""
-    names = getattr(emulator, "feature_names_in_", None)
-    if names is None:
-        return tuple(f"x{i + 1}" for i in range(emulator.n_features_in_))
-    return tuple(str(name) for name in names)
-
-
 def prediction_at(emulator: Emulator, X: FloatArray) -> MixturePrediction:
     """The mixture at inputs ``X`` (k, n_features) whose columns are in the emulator's order."""
     return emulator.ensemble_.mixture(emulator.inputs_.apply(X))
@@ -139,19 +127,14 @@ def prediction_at(emulator: Emulator, X: FloatArray) -> MixturePrediction:
 
 def left_out(emulator: Emulator) -> LeaveOneOut | None:
     """Leave-one-out predictions of the runs in the user's units; None with too few runs."""
-    posterior, output = emulator.posterior_, emulator.output_
-    if posterior.n_runs - 1 - posterior.n_basis <= 2:
-        return None
-    scaled = posterior.leave_one_out(emulator.ensemble_.draws)
-    in_units = Predictive(output.value(scaled.mean), output.square(scaled.scale2), scaled.dof)
-    return leave_one_out(output.value(posterior.y), in_units, emulator.ensemble_.weights)
+    posterior = emulator.posterior_
+    return None if posterior.n_runs < posterior.n_basis + 4 else emulator.leave_one_out()
 
 
 def held_out_checks(emulator: Emulator, X: Any, y: Any) -> Validation:
     """Diagnostics against held-out runs, of an even choice of them if there are very many."""
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    step = -(-len(y) // MAX_JOINT)
-    return validate(y[::step], prediction_at(emulator, X[::step]))
+    scaled = emulator.inputs_.apply(np.asarray(X, dtype=np.float64))
+    return emulator.ensemble_.validate(scaled, np.asarray(y, dtype=np.float64))
 
 
 def _next_run(emulator: Emulator) -> NextRun:

@@ -8,10 +8,18 @@ from paims import datasets, plots
 from paims._arrays import FloatArray
 from paims.diagnostics import length_scales
 from paims.experiments import _checks
-from paims.experiments._fits import Fit, Runs, fit
-from paims.experiments._outcome import Check, Outcome, Row, Settings, Table
-from paims.experiments._pictures import Film, Picture, canvas
-from paims.experiments._residual_pictures import coverage_picture, residual_picture
+from paims.experiments._fits import Fit, Runs, fit, levels_to_one, notes
+from paims.experiments._outcome import (
+    Check,
+    Film,
+    Outcome,
+    Picture,
+    Row,
+    Settings,
+    Table,
+    canvas,
+)
+from paims.experiments._pictures import coverage_picture, residual_picture, tempering_picture
 
 #: Predicted means and standardised residuals, of "best" and of "mixture".
 Errors = dict[str, tuple[FloatArray, FloatArray]]
@@ -45,7 +53,7 @@ def run(settings: Settings) -> Outcome:
         tables=[_length_table(shown, runs.names)],
         checks=[check for s, one in fits.items() for check in _found(s, one, errors[s])],
         pictures=_pictures(fits, errors, X_test, y_test, settings),
-        notes=[f"{scheme} scheme: {text}" for scheme, one in fits.items() for text in one.notes],
+        notes=notes(fits),
     )
 
 
@@ -69,10 +77,6 @@ def _rows(
         }
         for part in _PARTS
     }
-    to_one = ", ".join(
-        f"{int(np.argmax(one.result.levels['beta'] >= 1.0)) + 1} ({scheme})"
-        for scheme, one in fits.items()
-    )
     test = "The test set is the paper's: 150 published runs. "
     return [
         Row(
@@ -80,7 +84,7 @@ def _rows(
             N_LEVELS,
             {scheme: one.n_levels for scheme, one in fits.items()},
             "The paper stops by the coefficient of variation, which depends on the constant that "
-            f"is added. Levels down to temperature 1: {to_one}.",
+            "is added. " + levels_to_one(fits),
         ),
         Row(
             "RMSE of the best point",
@@ -131,7 +135,7 @@ def _pictures(
         _marginals(one),
         residual_picture(NAME, errors, f"the {len(y_test)} test runs"),
         coverage_picture(NAME, predictions, y_test, settings.seed),
-        _tempering(one),
+        tempering_picture(NAME, one),
     ]
 
 
@@ -164,17 +168,6 @@ def _marginals(one: Fit) -> Picture:
     return Picture(
         f"{NAME}/marginals",
         "Posterior of each log length-scale and of z, the logit of the nugget, at temperature 1 "
-        f"({one.scheme} scheme).",
-        figure,
-    )
-
-
-def _tempering(one: Fit) -> Picture:
-    figure = canvas(4.8, 5.0)
-    plots.annealing(one.result.levels, figure.subplots(3, 1, sharex=True))
-    return Picture(
-        f"{NAME}/tempering",
-        "Temperature, effective size of the importance weights and acceptance by level "
         f"({one.scheme} scheme).",
         figure,
     )
