@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from paims import diagnostics
-from paims.diagnostics._psis import smoothed_log_weights
+from paims.diagnostics._leave_one_out import smoothed_log_weights
 from paims.gp import Posterior, Predictive
 
 

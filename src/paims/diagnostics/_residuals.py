@@ -12,7 +12,8 @@ import numpy as np
 from scipy.stats import beta, binomtest, norm
 
 from paims._arrays import FloatArray, IntArray
-from paims.diagnostics._marginals import Marginals, Prediction, as_marginals, as_outputs
+from paims._student import StudentMixtures
+from paims.diagnostics._prediction import Prediction, as_mixtures, as_outputs
 
 __all__ = ["QuantileQuantile", "Residuals", "quantile_quantile", "standardised_residuals"]
 
@@ -81,7 +82,7 @@ class Residuals:
         )
 
 
-def standardised_residuals(y: Any, prediction: Prediction) -> Residuals:
+def standardised_residuals(y: Any, prediction: Prediction | StudentMixtures) -> Residuals:
     """Standardised residuals of a prediction.
 
     Parameters
@@ -94,17 +95,13 @@ def standardised_residuals(y: Any, prediction: Prediction) -> Residuals:
     -------
     Residuals
     """
-    marginals = as_marginals(prediction)
-    return residuals_of_marginals(as_outputs(y, marginals.location.shape[1]), marginals)
-
-
-def residuals_of_marginals(y: FloatArray, marginals: Marginals) -> Residuals:
-    """:func:`standardised_residuals` for checked arrays."""
-    mean, std = marginals.mean, marginals.std
+    mixtures = as_mixtures(prediction)
+    y = as_outputs(y, len(mixtures))
+    mean, std = mixtures.mean, mixtures.std
     difference = y - mean
     with np.errstate(divide="ignore", invalid="ignore"):
         standardised = np.where(difference == 0.0, 0.0, difference / std)
-    scores = marginals.scores(y)
+    scores = mixtures.normal_scores(y)
     k = len(y)
     n_outside = int(np.sum(np.abs(scores) > norm.isf(0.025)))
     p_single = 2.0 * norm.sf(np.abs(scores).max())

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from paims._arrays import FloatArray, IndexArray
-from paims.emulator._family import Family
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
 from paims.gp import Posterior
@@ -96,7 +95,7 @@ class Ensemble:
             block.mean,
             np.sqrt(block.scale2 if student else block.variance),
             self.weights,
-            Family(float(block.dof) if student else np.inf),
+            float(block.dof) if student else np.inf,
             self.output,
             joint,
             self.posterior.n_jobs,
