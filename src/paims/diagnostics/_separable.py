@@ -95,6 +95,11 @@ def _exponents(basis: Basis, n_inputs: int) -> FloatArray:
     )
 
 
+def has_exact_effects(posterior: Posterior) -> bool:
+    """Whether the mean can be integrated exactly: its trend is a polynomial, not a function."""
+    return type(posterior.mean) in (Zero, Constant, Linear, Quadratic)
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Some draws: their factors of K, the coefficients of the mean, and its terms.

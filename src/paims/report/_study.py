@@ -18,10 +18,10 @@ from paims.diagnostics import (
     screen,
     validate,
 )
+from paims.diagnostics._separable import has_exact_effects
 from paims.emulator import Emulator, MixturePrediction
-from paims.gp import Constant, Linear, Predictive, Quadratic, Zero
+from paims.gp import Predictive
 
-_POLYNOMIALS = (Zero, Constant, Linear, Quadratic)
 _LOG2_CANDIDATES = 10
 # More held-out outputs than this would take minutes in the joint diagnostics.
 MAX_JOINT = 150
@@ -100,7 +100,7 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
     posterior, inputs, output = emulator.posterior_, emulator.inputs_, emulator.output_
     draws, weights = emulator.ensemble_.draws, emulator.ensemble_.weights
     screening, effects = None, None
-    if type(posterior.mean) in _POLYNOMIALS:
+    if has_exact_effects(posterior):
         screening = screen(posterior, draws, weights, names=emulator.map_.input_names)
         ends = inputs.undo(np.vstack([np.zeros(posterior.n_inputs), np.ones(posterior.n_inputs)]))
         low, high = ends[:, inputs.active]
