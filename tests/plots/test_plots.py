@@ -68,10 +68,9 @@ GRID = np.linspace(-3.0, 3.0, 31)
 HEIGHT = GRID[:, None] ** 2 + 2.0 * GRID[None] ** 2
 UNSTABLE = np.where(GRID[:, None] > 2.0, np.inf, HEIGHT)
 CLOUDS = [
-    SimpleNamespace(level=level, points=RNG.normal(size=(50, 2)), temperature=temperature,
-                    first=0.7, second=0.5)
+    plots.LevelCloud(level, RNG.normal(size=(50, 2)), temperature, first=0.7, second=0.5)
     for level, temperature in enumerate((np.inf, 12.5, 1.0))
-]  # fmt: skip
+]
 QUANTILES = np.sort(RNG.normal(size=(5, 3)), axis=0)
 SINGLE: dict[str, Callable[[Any], Axes]] = {
     "level_curves": lambda ax: plots.level_curves(

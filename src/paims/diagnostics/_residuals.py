@@ -26,28 +26,40 @@ class Residuals:
     ----------
     observed, mean, std : (k,) ndarray
         Output, predictive mean and predictive standard deviation.
-    standardised : (k,) ndarray
-        (observed - mean) / std.
     scores : (k,) ndarray
-        Normal scores :math:`\Phi^{-1}(F_i(y_i))`: the same for a normal prediction, and standard
-        normal for every right prediction, also for a mixture with heavy tails.
-    n_outside : int
-        How many have \|score\| > 1.96, that is, lie outside their 95 % interval.
-    p_outside : float
-        Two-sided binomial probability of a count so far from k/20, as if the outputs were
-        independent.
-    p_largest : float
-        Probability that the largest \|score\| of k independent ones is as large as it was.
+        Normal scores :math:`\Phi^{-1}(F_i(y_i))`: (observed - mean) / std for a normal prediction,
+        and standard normal for every right prediction, also for a mixture with heavy tails.
     """
 
     observed: FloatArray
     mean: FloatArray
     std: FloatArray
-    standardised: FloatArray
     scores: FloatArray
-    n_outside: int
-    p_outside: float
-    p_largest: float
+
+    @property
+    def standardised(self) -> FloatArray:
+        """(observed - mean) / std, shape ``(k,)``."""
+        difference = self.observed - self.mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(difference == 0.0, 0.0, difference / self.std)
+
+    @property
+    def n_outside(self) -> int:
+        r"""How many have \|score\| > 1.96, that is, lie outside their 95 % interval."""
+        return int(np.sum(np.abs(self.scores) > norm.isf(0.025)))
+
+    @property
+    def p_outside(self) -> float:
+        """Two-sided binomial probability of a count so far from k/20, if independent."""
+        return float(binomtest(self.n_outside, len(self.scores), 0.05).pvalue)
+
+    @property
+    def p_largest(self) -> float:
+        r"""Probability that the largest \|score\| of k independent ones is as large as it was."""
+        p_single = 2.0 * norm.sf(np.abs(self.scores).max())
+        if p_single >= 1.0:
+            return 1.0
+        return float(-np.expm1(len(self.scores) * np.log1p(-p_single)))
 
     @property
     def worst(self) -> int:
@@ -97,24 +109,7 @@ def standardised_residuals(y: Any, prediction: Prediction | StudentMixtures) -> 
     """
     mixtures = as_mixtures(prediction)
     y = as_outputs(y, len(mixtures))
-    mean, std = mixtures.mean, mixtures.std
-    difference = y - mean
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standardised = np.where(difference == 0.0, 0.0, difference / std)
-    scores = mixtures.normal_scores(y)
-    k = len(y)
-    n_outside = int(np.sum(np.abs(scores) > norm.isf(0.025)))
-    p_single = 2.0 * norm.sf(np.abs(scores).max())
-    return Residuals(
-        observed=y,
-        mean=mean,
-        std=std,
-        standardised=standardised,
-        scores=scores,
-        n_outside=n_outside,
-        p_outside=float(binomtest(n_outside, k, 0.05).pvalue),
-        p_largest=float(-np.expm1(k * np.log1p(-p_single))) if p_single < 1.0 else 1.0,
-    )
+    return Residuals(y, mixtures.mean, mixtures.std, mixtures.normal_scores(y))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from paims import plots
-from paims._arrays import FloatArray
 from paims.experiments._pictures import Film, Picture, canvas
 from paims.experiments._planar import N_SAMPLES, NUGGET, Planar
 from paims.experiments._residual_pictures import coverage_picture, residual_picture
 from paims.inference import density, reference
+from paims.plots import LevelCloud
+from paims.plots._style import panels
 from paims.plots._surfaces import cloud_title
 from paims.sampling import anneal
 
 LABELS = (r"$\log\,\phi_1$", r"$\log\,\phi_2$")
 _N_SHOWN = 100
 _N_GRID = 61
-
-
-@dataclass(frozen=True, eq=False)
-class LevelCloud:
-    """Points of an annealing level; see ``paims.plots``."""
-
-    level: int
-    points: FloatArray
-    temperature: float
-    first: float
-    second: float
 
 
 def pictures(planar: Planar) -> list[Picture | Film]:
@@ -127,21 +117,15 @@ def level_clouds(planar: Planar) -> list[LevelCloud]:
 
 
 def _levels(planar: Planar, clouds: list[LevelCloud]) -> Picture:
-    n_columns = min(4, len(clouds))
-    n_rows = -(-len(clouds) // n_columns)
-    figure = canvas(1.95 * n_columns + 0.4, 2.35 * n_rows)
-    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for spare in grid[len(clouds) :]:
-        spare.set_visible(False)
+    axes = panels(len(clouds), 4, (1.95, 2.35), figure_fn=canvas, sharex=True, sharey=True)
     area = planar.surfaces["reference"]
-    plots.level_clouds(area.axis, area.axis, area.height, clouds, grid[: len(clouds)],
-                       labels=LABELS)  # fmt: skip
+    plots.level_clouds(area.axis, area.axis, area.height, clouds, axes, labels=LABELS)
     return Picture(
         f"{planar.name}/annealing-levels",
         f"The annealing at nugget {NUGGET:g} ({planar.shown} scheme): the points of each level "
         "over the level curves of the posterior, with the temperature and the shares of "
         "candidates accepted in the first and in the second stage.",
-        figure,
+        axes[0].figure,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,19 +10,6 @@ from paims import diagnostics, plots
 from paims._arrays import FloatArray
 from paims.emulator import MixturePrediction
 from paims.experiments._pictures import Picture, canvas
-
-
-@dataclass(frozen=True, eq=False)
-class PaperResiduals:
-    """The paper's equation residuals: error over predictive standard deviation."""
-
-    mean: FloatArray
-    scores: FloatArray
-
-    @property
-    def n_outside(self) -> int:
-        """How many lie outside the 95 % bands."""
-        return int(np.sum(np.abs(self.scores) > 1.96))
 
 
 def residual_picture(
@@ -46,9 +32,12 @@ def residual_picture(
         titles = {"best": f"best point, {scheme} scheme", "mixture": f"mixture, {scheme} scheme"}
         reach = 1.96
         for ax, part in zip(column, ("best", "mixture"), strict=True):
-            plots.residuals(PaperResiduals(*parts[part]), ax, numbers=False)
+            mean, scores = parts[part]
+            # The paper's residuals: errors in units of the predictive standard deviation.
+            shown = diagnostics.Residuals(mean + scores, mean, np.ones_like(mean), scores)
+            plots.residuals(shown, ax, numbers=False)
             ax.set_title(titles[part], fontsize=9)
-            reach = max(reach, float(np.abs(parts[part][1]).max()))
+            reach = max(reach, float(np.abs(scores).max()))
         column[0].set_ylim(-1.15 * reach, 1.35 * reach)
         column[0].set_xlabel("")
     for ax in axes[:, 1:].ravel():

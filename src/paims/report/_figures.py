@@ -96,16 +96,10 @@ def _figure(canvas: Canvas, name: str, alt: str, caption: str) -> Figure:
     return Figure(_svg(canvas, name, alt), alt, caption)
 
 
-def _grid(p: int, each: tuple[float, float] = (2.5, 2.1)) -> tuple[Canvas, Any]:
+def _grid(p: int) -> tuple[Canvas, Any]:
     """A figure with p axes, side by side on one vertical scale."""
-    n_columns = min(p, 3 if p in (3, 5, 6, 9) else 4)
-    n_rows = -(-p // n_columns)
-    canvas = _canvas(each[0] * n_columns + 0.5, each[1] * n_rows)
-    canvas.set_layout_engine("constrained", w_pad=0.1)
-    grid = canvas.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
-    for spare in grid[p:]:
-        spare.set_visible(False)
-    return canvas, grid[:p]
+    axes = _style.panels(p, _style.few_columns(p), (2.5, 2.1), figure_fn=_canvas, sharey=True)
+    return axes[0].figure, axes
 
 
 def _runs(study: Study, output: str) -> Figure:
