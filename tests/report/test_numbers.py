@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paims.report._numbers import number
+from paims.report._verdict import number
 
 
 @pytest.mark.parametrize(

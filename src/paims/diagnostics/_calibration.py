@@ -64,6 +64,11 @@ class Coverage:
         return self.p_value >= 0.01
 
     @property
+    def on_the_safe_side(self) -> bool:
+        """Whether intervals hold at least as many outputs as they promise."""
+        return self.at_level >= self.level
+
+    @property
     def verdict(self) -> str:
         """What the numbers say, in words."""
         text = (
@@ -117,6 +122,19 @@ class Uniformity:
         return min(self.ks_p, self.ad_p) >= 0.01
 
     @property
+    def _on_one_side(self) -> bool:
+        return bool(abs(np.mean(self.pit) - 0.5) > 0.1)
+
+    @property
+    def _in_the_tails(self) -> bool:
+        return bool(np.mean(np.abs(self.pit - 0.5) > 0.25) > 0.5)
+
+    @property
+    def on_the_safe_side(self) -> bool:
+        """Whether outputs are as near to the middle of their predictions as announced."""
+        return not self._on_one_side and not self._in_the_tails
+
+    @property
     def verdict(self) -> str:
         """What the numbers say, in words."""
         text = (
@@ -125,12 +143,10 @@ class Uniformity:
         )
         if self.passed:
             return text + "No sign against the predicted probabilities."
-        outer = float(np.mean(np.abs(self.pit - 0.5) > 0.25))
-        middle = float(np.mean(self.pit))
-        if abs(middle - 0.5) > 0.1:
-            side = "above" if middle > 0.5 else "below"
+        if self._on_one_side:
+            side = "above" if np.mean(self.pit) > 0.5 else "below"
             return f"{text}On the whole outputs lie {side} the predictions: look at the trend."
-        if outer > 0.5:
+        if self._in_the_tails:
             return text + "Outputs fall into the tails too often: predictions are too narrow."
         return text + "Outputs stay near the middle: predictions are too wide."
 

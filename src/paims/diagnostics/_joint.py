@@ -81,6 +81,11 @@ class JointErrors:
         return self.p_outside >= 0.01
 
     @property
+    def on_the_safe_side(self) -> bool:
+        """Whether errors are no larger than announced."""
+        return self.n_outside <= 0.05 * self.rank
+
+    @property
     def verdict(self) -> str:
         """What the numbers say, in words."""
         text = (
@@ -199,8 +204,13 @@ class Mahalanobis:
 
     @property
     def passed(self) -> bool:
-        """Whether the distance is neither hardly ever so large nor so small (0.5 % each)."""
+        """Whether the distance is within the range of 99 % of right predictions."""
         return 0.005 <= self.p_value <= 0.995
+
+    @property
+    def on_the_safe_side(self) -> bool:
+        """Whether errors are no larger than announced."""
+        return self.distance2 < self.median
 
     @property
     def verdict(self) -> str:

@@ -96,6 +96,15 @@ class LeaveOneOut:
         return np.flatnonzero(np.isnan(self.mean))
 
     @property
+    def checks(self) -> dict[str, tuple[bool, str]]:
+        """Name of each check, whether it passed, and its verdict."""
+        named: dict[str, Residuals | Coverage] = {
+            "single errors": self.residuals,
+            "coverage": self.coverage,
+        }
+        return {name: (check.passed, check.verdict) for name, check in named.items()}
+
+    @property
     def passed(self) -> bool:
         """Whether residuals and coverage are fine and at most a tenth of the runs unreliable."""
         few = len(self.unreliable) <= 0.1 * len(self.observed)

@@ -72,6 +72,11 @@ class Residuals:
         return min(self.p_outside, self.p_largest) >= 0.01
 
     @property
+    def on_the_safe_side(self) -> bool:
+        """Whether errors are no larger than announced."""
+        return self.n_outside <= 0.05 * len(self.scores)
+
+    @property
     def verdict(self) -> str:
         """What the numbers say, in words."""
         k = len(self.scores)

@@ -1,0 +1,106 @@
+"""What the report says of an emulator, and the criteria that decide it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paims
+from paims import simulators
+from paims.report import CRITERIA, Finding, Study, answers, render_report, study
+
+
+@cache
+def _study() -> Study:
+    X = simulators.branin.design(18, 4)
+    emulator = paims.Emulator(nugget_prior="uniform", random_state=0, n_samples=400)
+    emulator.fit(X, simulators.branin(X))
+    X = simulators.branin.design(30, 8)
+    return study(emulator, (X, simulators.branin(X)))
+
+
+def _with(numbers: Study, **parts: Any) -> Study:
+    """The study with other results of its held-out checks."""
+    assert numbers.validation is not None
+    return replace(numbers, validation=replace(numbers.validation, **parts))
+
+
+def _check(passed: bool, safe: bool) -> Any:
+    return SimpleNamespace(passed=passed, on_the_safe_side=safe, verdict="The check says so.")
+
+
+CHECKS = ("residuals", "cholesky", "mahalanobis", "coverage", "uniformity")
+FINE: dict[str, Any] = {name: _check(True, False) for name in CHECKS}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_failed_check_speaks_against_unless_errors_are_small(name: str) -> None:
+    fine = answers(_with(_study(), **FINE))[0]
+    assert (fine.short, fine.tone) == ("Yes, within the range of the runs", "good")
+    # All other checks passed on the unsafe side: only the one that failed may count.
+    unsafe = answers(_with(_study(), **FINE | {name: _check(False, False)}))[0]
+    assert (unsafe.short, unsafe.tone) == ("With care: some checks speak against it", "care")
+    assert unsafe.text.endswith("The check says so.")
+    safe = answers(_with(_study(), **FINE | {name: _check(False, True)}))[0]
+    assert (safe.short, safe.tone) == ("Yes: if anything it is too cautious", "good")
+
+
+def test_one_unsafe_check_among_cautious_ones_speaks_against() -> None:
+    mixed = {name: _check(False, True) for name in CHECKS} | {"coverage": _check(False, False)}
+    assert answers(_with(_study(), **mixed))[0].tone == "care"
+
+
+def test_how_much_is_explained_decides_first() -> None:
+    for q2, short in (
+        (0.95, "Yes, within"), (0.9, "Yes, within"), (0.89, "Honest but rough"),
+        (0.5, "Honest but rough"), (0.49, "No: it has not learnt"), (np.nan, "There is nothing"),
+    ):  # fmt: skip
+        assert _study().validation is not None
+        scores = replace(_study().validation.scores, q2=q2)  # type: ignore[union-attr]
+        assert answers(_with(_study(), scores=scores, **FINE))[0].short.startswith(short)
+    rough = _with(
+        _study(), **FINE | {"coverage": _check(False, False)},
+        scores=replace(_study().validation.scores, q2=0.7),  # type: ignore[union-attr]
+    )  # fmt: skip
+    assert answers(rough)[0].tone == "bad"
+
+
+def test_own_criteria_decide_too() -> None:
+    def never(numbers: Study) -> Iterator[Finding]:
+        yield Finding(f"I do not trust {len(numbers.y)} runs.")
+
+    def remark(numbers: Study) -> list[Finding]:
+        return [Finding("Fitted on a Tuesday.", "note")]
+
+    numbers = _with(_study(), **FINE)
+    assert answers(numbers, CRITERIA) == answers(numbers)
+    against = answers(numbers, (*CRITERIA, never))[0]
+    assert against.tone == "care"
+    assert against.text.endswith("I do not trust 18 runs.")
+    noted = answers(numbers, (remark, *CRITERIA))[0]
+    assert noted.tone == "good"
+    assert noted.text.startswith("Fitted on a Tuesday. For 30 held-out runs")
+    html = render_report(numbers.emulator, numbers=_study(), criteria=(*CRITERIA, never))
+    assert "I do not trust 18 runs." in html
+
+
+def test_the_samplers_warnings_speak_against() -> None:
+    numbers = _with(_study(), **FINE)
+    result = replace(numbers.emulator.result_, warnings=("The islands disagree.",))
+    troubled = SimpleNamespace(result_=result, modes_=(), inputs_=numbers.emulator.inputs_)
+    first = answers(replace(numbers, emulator=troubled))[0]  # type: ignore[arg-type]
+    assert first.tone == "care"
+    assert first.text.endswith("The islands disagree.")
+
+
+def test_report_is_there_after_importing_the_library() -> None:
+    program = "import paims; assert paims.report.render_report and 'report' in dir(paims)"
+    subprocess.run([sys.executable, "-c", program], check=True)
