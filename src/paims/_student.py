@@ -63,12 +63,15 @@ class StudentT:
             if self.normal:
                 log_kernel = -0.5 * z**2
             else:
-                near = np.log1p(np.minimum(z, _HUGE) ** 2 / self.dof)
-                far = 2.0 * (np.log(np.abs(residual)) - log_scale) - np.log(self.dof)
-                log_kernel = -0.5 * (self.dof + 1.0) * np.where(z < _HUGE, near, far)
+                log_square = np.log1p(z**2 / self.dof)
+                if not (z < _HUGE).all():
+                    far = 2.0 * (np.log(np.abs(residual)) - log_scale) - np.log(self.dof)
+                    log_square = np.where(z < _HUGE, log_square, far)
+                log_kernel = -0.5 * (self.dof + 1.0) * log_square
             result = self._log_constant + log_kernel - log_scale
-        step = np.where(residual == 0.0, np.inf, -np.inf)
-        return np.where(np.asarray(scale) > 0.0, result, step)
+        if np.all(scale):
+            return np.asarray(result)
+        return np.where(scale, result, np.where(residual == 0.0, np.inf, -np.inf))
 
     @cached_property
     def _log_constant(self) -> float:
@@ -219,8 +222,9 @@ class StudentMixtures:
         unit = float(self.family.quantile(q))
         # It lies between the least and the largest quantile of the components.
         each = self.location + unit * self.scale
-        off = self.location - self.mean
-        spread = np.sqrt((self.weights * (self.scale**2 + off**2)).sum(axis=0))
+        # Scale of the one component that has the mixture's variance.
+        between = (self.location - self.mean) ** 2 / self.family.variance
+        spread = np.sqrt((self.weights * (self.scale**2 + between)).sum(axis=0))
         return solve_increasing(
             lambda t, index: self[index]._log_cdf(t),
             float(np.log(q)),
@@ -241,6 +245,8 @@ class StudentMixtures:
         residual = y - self.location
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = residual / self.scale
+        if self.scale.all():
+            return z
         return np.where((residual == 0.0) & (self.scale == 0.0), at_step, z)
 
     def _probability(self, z: FloatArray) -> FloatArray:

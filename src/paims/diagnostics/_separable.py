@@ -34,6 +34,15 @@ from paims.gp import (
 from paims.gp._checks import as_float_array, check_finite, check_points
 from paims.gp._factorisation import Factorisation
 
+__all__ = [
+    "Block",
+    "SeparableMeans",
+    "as_names",
+    "has_exact_effects",
+    "products_of_others",
+    "weighted_quantile",
+]
+
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Doubles in the largest array of a block of draws: small, so that a block stays in the cache.
 _BLOCK_SIZE = 30_000

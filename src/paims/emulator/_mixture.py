@@ -18,6 +18,8 @@ from paims._parallel import for_chunks
 from paims._student import StudentMixtures
 from paims.emulator._scaling import OutputScaling
 
+__all__ = ["Components", "JointFn", "MixturePrediction", "as_generator"]
+
 #: Gives the joint predictions of some components, in scaled units: indices ``(c,)`` to means
 #: ``(c, k)`` and scale matrices ``(c, k, k)``.
 JointFn = Callable[[IndexArray], tuple[FloatArray, FloatArray]]

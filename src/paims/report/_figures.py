@@ -22,6 +22,8 @@ from paims.sampling import Mode, SampleResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+__all__ = ["Figure", "all_figures"]
+
 # Colours of the plots to variables of the page.
 _VARIABLES = {
     _style.BLUE: "blue",
