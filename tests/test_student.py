@@ -79,9 +79,9 @@ def test_both_tails_keep_their_digits(dof: float, z: float) -> None:
     expected = cdf_by_definition(z, dof)
     below, _ = one(0.0, 1.0, dof).tails(np.array([z]))
     _, above = one(0.0, 1.0, dof).tails(np.array([-z]))
-    assert below[0] == pytest.approx(expected, rel=1e-11)
-    assert above[0] == pytest.approx(expected, rel=1e-11)
-    assert one(0.0, 1.0, dof).cdf(np.array([z]))[0] == pytest.approx(expected, rel=1e-11)
+    assert below[0] == pytest.approx(expected, rel=1e-11, abs=0.0)
+    assert above[0] == pytest.approx(expected, rel=1e-11, abs=0.0)
+    assert one(0.0, 1.0, dof).cdf(np.array([z]))[0] == pytest.approx(expected, rel=1e-11, abs=0.0)
 
 
 @pytest.mark.parametrize("dof", [2.5, 14.0, np.inf])
