@@ -17,7 +17,7 @@ from scipy.stats import binom, binomtest, kstwo, rankdata
 
 from paims._arrays import FloatArray
 from paims._student import StudentMixtures
-from paims.diagnostics._prediction import Prediction, as_mixtures, as_outputs
+from paims.diagnostics._prediction import Prediction, paired
 from paims.gp._checks import as_float_array, check_finite
 
 __all__ = ["Coverage", "Uniformity", "coverage_curve", "pit", "reference_pit", "uniformity"]
@@ -156,8 +156,8 @@ def pit(y: Any, prediction: Prediction | StudentMixtures) -> FloatArray:
 
     Where a component without spread is hit exactly, half of its step counts.
     """
-    mixtures = as_mixtures(prediction)
-    return mixtures.tails(as_outputs(y, len(mixtures)))[0]
+    y, mixtures = paired(y, prediction)
+    return mixtures.tails(y)[0]
 
 
 def reference_pit(samples: Any) -> FloatArray:

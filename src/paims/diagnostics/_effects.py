@@ -332,18 +332,10 @@ def main_effects(
 
     Parameters
     ----------
-    posterior : Posterior
-        With a polynomial trend (not a user's function).
-    u : (m, n_params) array_like
-        Draws of the hyper-parameters.
-    weights : (m,) array_like, optional
-        Their weights; equal by default.
+    posterior, u, weights, box, names
+        As in :func:`sobol_indices`.
     n_points : int, default 41
         Values of each input, equally spaced from end to end of the box.
-    box : (p, 2) array_like, optional
-        The inputs are uniform between these ends; the training range by default.
-    names : sequence of str, optional
-        Names of the inputs.
 
     Returns
     -------

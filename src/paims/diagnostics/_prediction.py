@@ -10,7 +10,15 @@ from paims._arrays import FloatArray
 from paims._student import StudentMixtures
 from paims.gp._checks import as_float_array, check_finite
 
-__all__ = ["Components", "Prediction", "as_dof", "as_mixtures", "as_outputs", "as_weights"]
+__all__ = [
+    "Components",
+    "Prediction",
+    "as_dof",
+    "as_mixtures",
+    "as_outputs",
+    "as_weights",
+    "paired",
+]
 
 
 class Components(Protocol):
@@ -80,6 +88,12 @@ def as_mixtures(prediction: Prediction | StudentMixtures) -> StudentMixtures:
     check_finite("components.scales", scale)
     weights = as_weights(prediction.weights, len(location))
     return StudentMixtures(location, scale, weights[:, None], as_dof(components.dof))
+
+
+def paired(y: Any, prediction: Prediction | StudentMixtures) -> tuple[FloatArray, StudentMixtures]:
+    """Observed outputs and the mixtures that predict them, checked."""
+    mixtures = as_mixtures(prediction)
+    return as_outputs(y, len(mixtures)), mixtures
 
 
 def as_dof(dof: float | None) -> float:

@@ -13,7 +13,7 @@ from scipy.stats import beta, binomtest, norm
 
 from paims._arrays import FloatArray, IntArray
 from paims._student import StudentMixtures
-from paims.diagnostics._prediction import Prediction, as_mixtures, as_outputs
+from paims.diagnostics._prediction import Prediction, paired
 
 __all__ = ["QuantileQuantile", "Residuals", "quantile_quantile", "standardised_residuals"]
 
@@ -112,8 +112,7 @@ def standardised_residuals(y: Any, prediction: Prediction | StudentMixtures) -> 
     -------
     Residuals
     """
-    mixtures = as_mixtures(prediction)
-    y = as_outputs(y, len(mixtures))
+    y, mixtures = paired(y, prediction)
     return Residuals(y, mixtures.mean, mixtures.std, mixtures.normal_scores(y))
 
 

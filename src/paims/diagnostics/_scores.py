@@ -17,7 +17,7 @@ from scipy.special import betaln
 
 from paims._arrays import FloatArray
 from paims._student import StudentMixtures, StudentT
-from paims.diagnostics._prediction import Prediction, as_mixtures, as_outputs
+from paims.diagnostics._prediction import Prediction, as_outputs, paired
 from paims.gp._checks import as_float_array, check_finite
 
 __all__ = ["Scores", "crps", "nlpd", "rmse", "scores"]
@@ -91,8 +91,8 @@ def rmse(y: Any, mean: Any) -> float:
 
 def nlpd(y: Any, prediction: Prediction | StudentMixtures) -> float:
     """Mean negative log predictive density of ``y`` (k,) under the mixtures."""
-    mixtures = as_mixtures(prediction)
-    return float(-np.mean(mixtures.logpdf(as_outputs(y, len(mixtures)))))
+    y, mixtures = paired(y, prediction)
+    return float(-np.mean(mixtures.logpdf(y)))
 
 
 def scores(y: Any, prediction: Prediction | StudentMixtures) -> Scores:
@@ -108,8 +108,7 @@ def scores(y: Any, prediction: Prediction | StudentMixtures) -> Scores:
     -------
     Scores
     """
-    mixtures = as_mixtures(prediction)
-    y = as_outputs(y, len(mixtures))
+    y, mixtures = paired(y, prediction)
     below, above = mixtures.tails(y)
     loss = -mixtures.logpdf(y)
     distance = crps(y, mixtures)
@@ -153,8 +152,7 @@ def crps(y: Any, prediction: Prediction | StudentMixtures) -> FloatArray:
     (k,) ndarray
         Infinite if the components have no mean (dof <= 1).
     """
-    mixtures = as_mixtures(prediction)
-    y = as_outputs(y, len(mixtures))
+    y, mixtures = paired(y, prediction)
     if mixtures.dof <= 1.0:
         return np.full(len(y), np.inf)
     m, k = mixtures.location.shape

@@ -267,18 +267,10 @@ def inertness(
 
     Parameters
     ----------
-    posterior : Posterior
-        With a polynomial trend (not a user's function).
-    u : (m, n_params) array_like
-        Draws of the hyper-parameters.
-    weights : (m,) array_like, optional
-        Their weights; equal by default.
+    posterior, u, weights, box, names
+        As in :func:`sobol_indices`.
     threshold : float, default 0.01
         Share of the output's variance up to which an input counts as inert.
-    box : (p, 2) array_like, optional
-        The inputs are uniform between these ends; the training range by default.
-    names : sequence of str, optional
-        Names of the inputs.
     sobol : SobolIndices, optional
         Those of the same draws and box, if they are known already.
 

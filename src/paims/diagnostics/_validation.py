@@ -17,7 +17,7 @@ from paims.diagnostics._calibration import (
     uniformity,
 )
 from paims.diagnostics._joint import JointErrors, Mahalanobis, cholesky_errors, mahalanobis
-from paims.diagnostics._prediction import Prediction, as_mixtures, as_outputs
+from paims.diagnostics._prediction import Prediction, paired
 from paims.diagnostics._residuals import Residuals, standardised_residuals
 from paims.diagnostics._scores import Scores, scores
 from paims.gp._checks import as_float_array
@@ -116,10 +116,8 @@ def validate(
     """
     if n_simulations < 100:
         raise ValueError(f"n_simulations must be at least 100; got {n_simulations!r}.")
-    mixtures = as_mixtures(prediction)
-    k = len(mixtures)
-    y = as_outputs(y, k)
-    samples = _joint_samples(prediction, n_simulations, k, random_state)
+    y, mixtures = paired(y, prediction)
+    samples = _joint_samples(prediction, n_simulations, len(y), random_state)
     single = int(np.sum(mixtures.weights > 0.0)) == 1
     how = {"dof": mixtures.dof} if single else {"samples": samples}
     mean, cov = mixtures.mean, prediction.cov()
