@@ -104,3 +104,64 @@ def test_the_samplers_warnings_speak_against() -> None:
 def test_report_is_there_after_importing_the_library() -> None:
     program = "import paims; assert paims.report.render_report and 'report' in dir(paims)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_interactions_and_inputs_that_do_not_matter_are_named() -> None:
+    numbers = _study()
+    assert numbers.screening is not None
+    screening = numbers.screening
+
+    def said(first: list[float], probability: list[float]) -> str:
+        sobol = replace(screening.sobol, first=np.array(first))
+        inert = replace(screening.inertness, probability=np.array(probability))
+        parts = replace(screening, sobol=sobol, inertness=inert)
+        return {a.key: a for a in answers(replace(numbers, screening=parts))}["inputs"].text
+
+    assert "6% comes from inputs acting together" in said([0.5, 0.44], [0.0, 0.0])
+    assert "acting together" not in said([0.5, 0.46], [0.0, 0.0])
+    assert "x2 can be held fixed" in said([0.5, 0.46], [0.0, 1.0])
+    assert "For x1 the runs do not decide" in said([0.5, 0.46], [0.5, 0.0])
+
+
+def test_the_next_run_is_where_it_is_least_sure() -> None:
+    numbers = _study()
+
+    def short(std: float) -> str:
+        run = replace(numbers.next_run, std=std, typical_std=1.0)
+        return answers(replace(numbers, next_run=run))[3].short
+
+    assert short(1.4) == "Little in particular: equally sure everywhere"
+    assert short(1.6).startswith("Most at x1 = ")
+
+
+def test_the_modes_are_best_told_apart_where_they_differ_in_standard_deviations() -> None:
+    numbers = _study()
+    emulator, posterior = numbers.emulator, numbers.emulator.posterior_
+    assert len(emulator.modes_) == 2
+    lengths = np.array([mode.length_scales for mode in emulator.modes_])
+    phi = posterior.kernel.from_length_scale(lengths / emulator.inputs_.range)
+    u = posterior.from_physical(phi, np.array([mode.nugget for mode in emulator.modes_]))
+
+    def difference(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """By how much the modes' means differ, and that in standard deviations."""
+        mean = posterior.predict(u, emulator.inputs_.apply(X)).mean
+        gap = emulator.output_.difference(np.abs(mean[0] - mean[1]))
+        return gap, gap / emulator.predict(X, return_std=True)[1]
+
+    assert numbers.next_run.telling is not None
+    gap, ratio = difference(numbers.next_run.telling[None])
+    assert numbers.next_run.difference == pytest.approx(gap[0], rel=1e-6)
+    elsewhere = emulator.inputs_.undo(np.random.default_rng(0).random((2000, 2)))
+    gaps, ratios = difference(elsewhere)
+    assert ratio[0] > 0.95 * ratios.max()
+    assert gap[0] < 0.9 * gaps.max()  # the largest difference is elsewhere
+
+
+def test_of_very_many_held_out_runs_an_even_choice_is_taken() -> None:
+    X = simulators.branin.design(302, 8)
+    numbers = study(_study().emulator, (X, simulators.branin(X)))
+    assert numbers.validation is not None
+    assert (numbers.n_held_out, numbers.validation.scores.n) == (302, 101)
+    assert "(101 of the 302 given, evenly chosen.)" in render_report(
+        numbers.emulator, numbers=numbers
+    )
