@@ -16,6 +16,7 @@ import pytest
 import paims
 from paims import simulators
 from paims.report import CRITERIA, Finding, Study, answers, render_report, study
+from paims.report._verdict import number
 
 
 @cache
@@ -165,3 +166,20 @@ def test_of_very_many_held_out_runs_an_even_choice_is_taken() -> None:
     assert "(101 of the 302 given, evenly chosen.)" in render_report(
         numbers.emulator, numbers=numbers
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (15321.7, "15320"),
+        (-0.0153217, "-0.01532"),
+        (9999996.0, "10000000"),
+        (1.53217e7, "1.532e+07"),
+        (1.53217e-5, "1.532e-05"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+    ],
+)
+def test_numbers_as_people_write_them(value: float, text: str) -> None:
+    assert number(value) == text

@@ -14,6 +14,24 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+__all__ = [
+    "BAND",
+    "BLUE",
+    "GREY",
+    "INK",
+    "MARKERS",
+    "ORANGE",
+    "VERMILLION",
+    "axes_or_new",
+    "few_columns",
+    "label_points",
+    "new_figure",
+    "note",
+    "panels",
+    "plain_log_ticks",
+    "quiet",
+]
+
 # Okabe & Ito's palette, safe for colour-blind readers; its blue is dark and its orange light, so
 # that the two differ in grey as well.
 BLUE = "#0072B2"
