@@ -390,3 +390,10 @@ def test_spread_has_all_values_and_marks() -> None:
 def test_residuals_without_numbers() -> None:
     ax = plots.residuals(RESIDUALS, numbers=False)
     assert "48" not in [text.get_text() for text in ax.texts]
+
+
+def test_places_that_are_not_needed_are_empty() -> None:
+    axes = plots.marginals(RNG.normal(size=(50, 4)), np.ones(50), ["a", "b", "c", "d"])
+    figure = axes[0].figure
+    assert len(axes) == 4
+    assert [ax.get_visible() for ax in figure.axes] == [True] * 4 + [False] * 2
