@@ -397,3 +397,12 @@ def test_places_that_are_not_needed_are_empty() -> None:
     figure = axes[0].figure
     assert len(axes) == 4
     assert [ax.get_visible() for ax in figure.axes] == [True] * 4 + [False] * 2
+
+
+def test_joint_errors_are_marked_outside_their_own_bound() -> None:
+    result = diagnostics.JointErrors(
+        np.array([0.1, -1.7, 1.2]), np.arange(3), "cholesky", 3, 1.5, "simulation"
+    )
+    ax = plots.joint_errors(result)
+    crosses = next(line for line in ax.lines if line.get_marker() == "X")
+    np.testing.assert_array_equal(crosses.get_ydata(), [-1.7])
