@@ -37,7 +37,16 @@ _HOME = {
     "resume": "paims.sampling",
     "sample": "paims.sampling",
 }
-_MODULES = ("datasets", "diagnostics", "experiments", "gp", "plots", "sampling", "simulators")
+_MODULES = (
+    "datasets",
+    "diagnostics",
+    "experiments",
+    "gp",
+    "plots",
+    "report",
+    "sampling",
+    "simulators",
+)
 
 __all__ = [
     "Emulator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from paims import diagnostics
-from paims.diagnostics._psis import smoothed_log_weights
+from paims.diagnostics._leave_one_out import smoothed_log_weights
 from paims.gp import Posterior, Predictive
 
 
@@ -125,6 +126,21 @@ def test_influential_runs_are_named() -> None:
     assert "run(s) 0" in result.verdict
     assert result.effective_size[0] < 0.2 * result.effective_size[1]
     assert result.effective_size[1] == pytest.approx(400.0)
+
+
+def test_a_tenth_of_the_runs_may_be_unreliable() -> None:
+    X, y = runs(20)
+    u = grid()
+    full = posterior(X, y)
+    result = diagnostics.leave_one_out(y, full.leave_one_out(u), normalised(full(u)))
+    fine = replace(result, pareto_k=np.zeros(20))
+    assert fine.passed
+    assert fine.checks == {
+        "single errors": (True, fine.residuals.verdict), "coverage": (True, fine.coverage.verdict)
+    }  # fmt: skip
+    for count, passed in ((2, True), (3, False)):
+        k = np.where(np.arange(20) < count, 0.9, 0.1)
+        assert replace(result, pareto_k=k).passed is passed
 
 
 def test_a_single_draw_has_no_weights_to_change() -> None:

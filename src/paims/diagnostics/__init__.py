@@ -13,22 +13,31 @@ from paims.diagnostics._calibration import (
     reference_pit,
     uniformity,
 )
-from paims.diagnostics._crps import crps
-from paims.diagnostics._joint import JointErrors, cholesky_errors, eigen_errors
+from paims.diagnostics._effects import MainEffects, SobolIndices, main_effects, sobol_indices
+from paims.diagnostics._joint import (
+    JointErrors,
+    Mahalanobis,
+    cholesky_errors,
+    eigen_errors,
+    mahalanobis,
+)
 from paims.diagnostics._leave_one_out import LeaveOneOut, leave_one_out
-from paims.diagnostics._length_scales import LengthScales, length_scales
-from paims.diagnostics._mahalanobis import Mahalanobis, mahalanobis
-from paims.diagnostics._main_effects import MainEffects, main_effects
-from paims.diagnostics._marginals import Components, Prediction
+from paims.diagnostics._prediction import Components, Prediction
 from paims.diagnostics._residuals import (
     QuantileQuantile,
     Residuals,
     quantile_quantile,
     standardised_residuals,
 )
-from paims.diagnostics._scores import Scores, nlpd, rmse, scores
-from paims.diagnostics._screening import Inertness, Screening, inertness, screen
-from paims.diagnostics._sobol import SobolIndices, sobol_indices
+from paims.diagnostics._scores import Scores, crps, nlpd, rmse, scores
+from paims.diagnostics._screening import (
+    Inertness,
+    LengthScales,
+    Screening,
+    inertness,
+    length_scales,
+    screen,
+)
 from paims.diagnostics._validation import Validation, validate
 
 __all__ = [

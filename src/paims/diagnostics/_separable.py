@@ -19,11 +19,19 @@ from scipy.linalg.lapack import dtrtrs
 
 from paims._arrays import FloatArray
 from paims.diagnostics._double_double import MAX_ROWS
-from paims.diagnostics._marginals import as_weights
+from paims.diagnostics._prediction import as_weights
 from paims.gp import Kernel, Posterior
 from paims.gp._checks import as_float_array, check_finite, check_points
 from paims.gp._factorisation import Factorisation
 from paims.gp._means import is_polynomial
+
+__all__ = [
+    "Block",
+    "SeparableMeans",
+    "as_names",
+    "products_of_others",
+    "weighted_quantile",
+]
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Doubles in the largest array of a block of draws: small, so that a block stays in the cache.
@@ -235,3 +243,32 @@ def as_names(names: Any, n_inputs: int) -> tuple[str, ...]:
     if len(result) != n_inputs:
         raise ValueError(f"names must have one for each of the {n_inputs} inputs; got {result}.")
     return result
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
+    """Weighted quantiles over the first axis: the least value with at least that weight below.
+
+    Values are not interpolated, so that draws with next to no weight have no influence.
+
+    Parameters
+    ----------
+    values : (m, ...) ndarray
+    weights : (m,) ndarray
+        With sum 1.
+    levels : (k,) ndarray
+
+    Returns
+    -------
+    (k, ...) ndarray
+    """
+    flat = values.reshape(len(values), -1)
+    order = np.argsort(flat, axis=0)
+    ordered = np.take_along_axis(flat, order, axis=0)
+    share = np.cumsum(weights[order], axis=0)
+    # A weight that is missing by round-off only must not move the quantile by a draw.
+    wanted = np.asarray(levels) - 1e-12
+    result = np.empty((len(levels), flat.shape[1]))
+    for j in range(flat.shape[1]):
+        place = np.searchsorted(share[:, j], wanted)
+        result[:, j] = ordered[np.minimum(place, len(flat) - 1), j]
+    return result.reshape(len(levels), *values.shape[1:])

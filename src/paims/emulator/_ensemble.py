@@ -31,7 +31,6 @@ from scipy.stats import qmc
 
 from paims._arrays import FloatArray, IndexArray
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
-from paims.emulator._family import Family
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
 from paims.gp import Posterior, Predictive
@@ -138,7 +137,7 @@ class Ensemble:
             block.mean,
             np.sqrt(block.scale2 if student else block.variance),
             self.weights,
-            Family(float(block.dof) if student else np.inf),
+            float(block.dof) if student else np.inf,
             self.output,
             joint,
             self.posterior.n_jobs,

@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri
 
 from paims._arrays import FloatArray, IntArray
-from paims.emulator._family import Family
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.gp import Basis, Coefficients, Posterior
@@ -81,7 +80,7 @@ def trend_summary(
     scale2 = np.einsum("ij,cik,kj->cj", A, coefficients.scale2, A)
     reduced = OutputScaling(0, 0.0, output.scale)
     mixture = MixturePrediction(
-        location, np.sqrt(scale2), weights, Family(float(coefficients.dof)), reduced
+        location, np.sqrt(scale2), weights, float(coefficients.dof), reduced
     )
     columns = [mixture.mean, mixture.std, *mixture.quantile(_LEVELS)]
     dtype = [("name", object), *((field, float) for field in _FIELDS)]

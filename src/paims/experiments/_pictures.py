@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,23 +14,14 @@ from paims.experiments._fits import Fit
 from paims.experiments._outcome import Film, Picture, canvas
 from paims.experiments._planar import N_SAMPLES, NUGGET, Planar
 from paims.inference import density, reference
+from paims.plots import LevelCloud
+from paims.plots._style import panels
 from paims.plots._surfaces import cloud_title
 from paims.sampling import anneal
 
 LABELS = (r"$\log\,\phi_1$", r"$\log\,\phi_2$")
 _N_SHOWN = 100
 _N_GRID = 61
-
-
-@dataclass(frozen=True, eq=False)
-class LevelCloud:
-    """Points of an annealing level; see ``paims.plots``."""
-
-    level: int
-    points: FloatArray
-    temperature: float
-    first: float
-    second: float
 
 
 def pictures(planar: Planar) -> list[Picture | Film]:
@@ -128,21 +119,15 @@ def level_clouds(planar: Planar) -> list[LevelCloud]:
 
 
 def _levels(planar: Planar, clouds: list[LevelCloud]) -> Picture:
-    n_columns = min(4, len(clouds))
-    n_rows = -(-len(clouds) // n_columns)
-    figure = canvas(1.95 * n_columns + 0.4, 2.35 * n_rows)
-    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for spare in grid[len(clouds) :]:
-        spare.set_visible(False)
+    axes = panels(len(clouds), 4, (1.95, 2.35), figure_fn=canvas, sharex=True, sharey=True)
     area = planar.surfaces["reference"]
-    plots.level_clouds(area.axis, area.axis, area.height, clouds, grid[: len(clouds)],
-                       labels=LABELS)  # fmt: skip
+    plots.level_clouds(area.axis, area.axis, area.height, clouds, axes, labels=LABELS)
     return Picture(
         f"{planar.name}/annealing-levels",
         f"The annealing at nugget {NUGGET:g} ({planar.shown} scheme): the points of each level "
         "over the level curves of the posterior, with the temperature and the shares of "
         "candidates accepted in the first and in the second stage.",
-        figure,
+        axes[0].figure,
     )
 
 
@@ -235,19 +220,6 @@ def _prediction(planar: Planar) -> Picture:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class PaperResiduals:
-    """The paper's equation residuals: error over predictive standard deviation."""
-
-    mean: FloatArray
-    scores: FloatArray
-
-    @property
-    def n_outside(self) -> int:
-        """How many lie outside the 95 % bands."""
-        return int(np.sum(np.abs(self.scores) > 1.96))
-
-
 def tempering_picture(name: str, one: Fit) -> Picture:
     """Temperature, effective size and acceptance by level."""
     figure = canvas(4.8, 5.0)
@@ -280,9 +252,12 @@ def residual_picture(
         titles = {"best": f"best point, {scheme} scheme", "mixture": f"mixture, {scheme} scheme"}
         reach = 1.96
         for ax, part in zip(column, ("best", "mixture"), strict=True):
-            plots.residuals(PaperResiduals(*parts[part]), ax, numbers=False)
+            mean, scores = parts[part]
+            # The paper's residuals: errors in units of the predictive standard deviation.
+            shown = diagnostics.Residuals(mean + scores, mean, np.ones_like(mean), scores)
+            plots.residuals(shown, ax, numbers=False)
             ax.set_title(titles[part], fontsize=9)
-            reach = max(reach, float(np.abs(parts[part][1]).max()))
+            reach = max(reach, float(np.abs(scores).max()))
         column[0].set_ylim(-1.15 * reach, 1.35 * reach)
         column[0].set_xlabel("")
     for ax in axes[:, 1:].ravel():

@@ -5,20 +5,27 @@ and Axes to draw on, and returns them. Without Axes a new figure is made. Matplo
 left alone.
 """
 
-from paims.plots._calibration import coverage, pit_histogram
-from paims.plots._distributions import box_plots, marginals, spread
 from paims.plots._errors import (
+    coverage,
     joint_errors,
     mahalanobis,
     pareto_k,
+    pit_histogram,
     quantile_quantile,
     residuals,
 )
-from paims.plots._sampling import annealing, pairs
+from paims.plots._sampling import annealing, box_plots, marginals, pairs, spread
 from paims.plots._screening import length_scales, main_effect, main_effects, sobol
-from paims.plots._surfaces import curve, level_clouds, level_curves, prediction_surface
+from paims.plots._surfaces import (
+    LevelCloud,
+    curve,
+    level_clouds,
+    level_curves,
+    prediction_surface,
+)
 
 __all__ = [
+    "LevelCloud",
     "annealing",
     "box_plots",
     "coverage",

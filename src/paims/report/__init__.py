@@ -7,10 +7,12 @@ from paims.emulator._description import Provenance, feature_names
 from paims.emulator._storage import read_provenance, save_with_provenance
 from paims.report._page import render_report
 from paims.report._study import Study, study
-from paims.report._verdict import Answer, answers
+from paims.report._verdict import CRITERIA, Answer, Finding, answers
 
 __all__ = [
+    "CRITERIA",
     "Answer",
+    "Finding",
     "Provenance",
     "Study",
     "answers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -13,9 +14,8 @@ from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
-from paims.report._numbers import number
 from paims.report._study import Study, prediction_at, study
-from paims.report._verdict import answers
+from paims.report._verdict import CRITERIA, Criterion, answers, number
 
 MAX_ROWS = 200
 _N_DEFAULT = 8
@@ -37,6 +37,7 @@ def render_report(
     new_inputs: Any = None,
     title: str | None = None,
     numbers: Study | None = None,
+    criteria: Iterable[Criterion] = CRITERIA,
 ) -> str:
     """Write the report on an emulator as one HTML page.
 
@@ -52,6 +53,8 @@ def render_report(
     title : str, optional
     numbers : Study, optional
         Of the same emulator and held-out runs, if it is known already.
+    criteria : iterable of callables
+        That decide whether the emulator is called trustworthy; see :func:`answers`.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def render_report(
         mixture=None if live is None else _json(live[1]),
         compression=None if live is None else live[0].compression_,
         study=numbers,
-        answers=answers(numbers),
+        answers=answers(numbers, criteria),
         figures=all_figures(numbers, provenance.output),
         columns=_columns(numbers, provenance.output),
         predictions=_predictions(numbers, new_inputs),
