@@ -137,7 +137,7 @@ def _bytes_of(dataset: Any, what: str, budget: int) -> int:
     if filters not in ([], [_DEFLATE], [_SHUFFLE, _DEFLATE]):
         raise SealError(f"its {what} is compressed in a way that is not ours")
     chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-    needed = max(int(dataset.nbytes), chunk)
+    needed: int = max(int(dataset.nbytes), chunk)
     if needed > budget:
         raise SealError(
             f"its {what} would take {needed:.3g} bytes, which its size does not explain"
