@@ -62,9 +62,10 @@ def _is_loopback(host: Any) -> bool:
     if host in (None, "", "localhost", socket.gethostname()):
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
+    return address.is_loopback or address.is_unspecified
 
 
 @pytest.fixture(scope="session", autouse=True)
