@@ -34,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The processes of pytest-xdist, and the programs that tests start, inherit them.
     """
+    # A seed set before every test would hide a function that draws from the global generator.
+    config.option.randomly_reset_seed = False
     if hasattr(config, "workerinput"):
         return
     root = Path(tempfile.mkdtemp(prefix="paims-"))
