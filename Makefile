@@ -7,7 +7,7 @@ JOBS ?= 2
 PEERS_VENV := .venv-peers
 PEERS_REQUIREMENTS := benchmarks/peers/requirements
 
-.PHONY: demo test test-slow test-matrix check bench bench-peers docs docs-external clean
+.PHONY: demo test test-slow test-matrix release check bench bench-peers docs docs-external clean
 
 demo: $(VENV)/.app
 	$(BIN)/python -m paims demo --out demo --force
@@ -23,6 +23,10 @@ test-slow: $(VENV)/.dev
 test-matrix: $(VENV)/bin/python
 	$(INSTALL) uv
 	JOBS=$(JOBS) TESTS="$(TESTS)" .ci/matrix $(BIN)/uv .venv-matrix $(PYTHONS)
+
+release: $(VENV)/bin/python
+	$(INSTALL) build twine
+	.ci/release $(BIN)/python
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -48,7 +52,7 @@ docs-external: docs
 	$(BIN)/python docs/check_links.py docs/_build/html --external
 
 clean:
-	rm -rf $(VENV) $(PEERS_VENV) .venv-matrix docs/_build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS_VENV) .venv-matrix docs/_build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
