@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     root = Path(tempfile.mkdtemp(prefix="paims-"))
+    root.chmod(0o755)  # Some tests run programs as another user.
     # What a failed test wrote stays where pytest keeps it.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     for name in [name for name in os.environ if name.startswith(_FOREIGN)]:
