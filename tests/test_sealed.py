@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from paims._sealed import SealError, open_sealed, put_array, put_json, write_sealed
+from paims._sealed import SealError, open_sealed, put_array, put_json, whole_file, write_sealed
 
 SECRET = b"a secret of 36 bytes that is not ours"
 Fill = Callable[[Any, Path], None]
@@ -177,3 +178,30 @@ def test_the_forgeries_work_without_the_check(tmp_path: Path) -> None:
     write_sealed(path, "kind", lambda file: _external(file, secret))
     with h5py.File(io.BytesIO(path.read_bytes()), "r") as file:
         assert file["runs/X"][()].tobytes() == SECRET[:36]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_replaced_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "private.h5"
+    path.touch()
+    path.chmod(mode)
+    seen: list[int] = []
+
+    def fill(file: Any) -> None:
+        put_array(file, "x", np.zeros(3))
+
+    write_sealed(path, "kind", fill)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    with whole_file(path):
+        (beside,) = (item for item in tmp_path.iterdir() if item != path)
+        seen.append(stat.S_IMODE(beside.stat().st_mode))
+    assert seen == [mode]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileExistsError, match="not a regular file"):
+        write_sealed(pipe, "kind", lambda file: None)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]

@@ -12,18 +12,20 @@ refuses what :func:`write_sealed` never writes.
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import io
 import json
 import math
 import os
+import stat
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -58,11 +60,35 @@ def write_sealed(path: Path, kind: str, fill: Callable[[Any], None]) -> None:
     with h5py.File(buffer, "w", userblock_size=_BLOCK) as file:
         fill(file)
     content = memoryview(buffer.getbuffer())[_BLOCK:]
+    with whole_file(path) as out:
+        out.write(_seal(kind, content))
+        out.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its place when the block ends, and does not if it raises.
+
+    A file that is replaced keeps its permissions. What is not a regular file, such as a device,
+    is not replaced: that raises :class:`FileExistsError`.
+    """
+    permissions = 0o666
+    with suppress(FileNotFoundError):
+        before = path.stat().st_mode
+        if not stat.S_ISREG(before):
+            raise FileExistsError(errno.EEXIST, "It is not a regular file", str(path))
+        permissions = stat.S_IMODE(before)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+
+    def create(name: str, flags: int) -> int:
+        # From the first byte on for nobody else's eyes than the file that is replaced was.
+        return os.open(name, flags, permissions)
+
     try:
-        with temporary.open("xb") as out:
-            out.write(_seal(kind, content))
-            out.write(content)
+        with open(temporary, "xb", opener=create) as out:
+            if permissions != 0o666:
+                os.chmod(temporary, permissions)
+            yield out
             out.flush()
             os.fsync(out.fileno())
         os.replace(temporary, path)
