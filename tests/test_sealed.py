@@ -13,7 +13,9 @@ import h5py
 import numpy as np
 import pytest
 
+import paims
 from paims._sealed import SealError, open_sealed, put_array, put_json, whole_file, write_sealed
+from paims.sampling import CheckpointError
 
 SECRET = b"a secret of 36 bytes that is not ours"
 Fill = Callable[[Any, Path], None]
@@ -146,6 +148,17 @@ def test_pipe_behind_an_array_does_not_hang(tmp_path: Path) -> None:
     write_sealed(path, "kind", fill)
     with pytest.raises(SealError, match="another file"), open_sealed(path, "kind"):
         pass
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+def test_forged_checkpoint_says_what_to_do(tmp_path: Path, forgery: str) -> None:
+    fill, message = FORGED[forgery]
+    secret = tmp_path / "secret"
+    secret.write_bytes(SECRET)
+    path = tmp_path / "run.h5"
+    write_sealed(path, "paims-checkpoint", lambda file: fill(file, secret))
+    with pytest.raises(CheckpointError, match=rf"{message}.*Remove the file"):
+        paims.resume(path, lambda x: x[:, 0])
 
 
 def test_what_is_ours_is_read(tmp_path: Path) -> None:
