@@ -35,7 +35,7 @@ def test_fit_saves_an_emulator(invoke: Any, runs: Path, tmp_path: Path) -> None:
     assert [item["name"] for item in told["inputs"]] == ["x1", "x2"]
     assert (told["n_runs"], told["output"], told["source"]) == (14, "y", "runs.csv")
     assert sum(mode["mass"] for mode in told["modes"]) == pytest.approx(1.0, abs=0.02)
-    table = pd.read_csv(runs)
+    table = pd.read_csv(runs, float_precision="round_trip")
     alone = paims.Emulator(random_state=0, n_samples=300).fit(table[["x1", "x2"]], table["y"])
     saved = paims.load_emulator(tmp_path / "emulator.h5")
     X = table[["x1", "x2"]] * 0.9
@@ -119,7 +119,7 @@ def test_predict_adds_columns_in_any_order(invoke: Any, emulator_file: Path) -> 
     text = _new()
     result = invoke("predict", emulator_file, "-", "--level", 0.9, stdin=text)
     assert result.exit_code == 0
-    table = pd.read_csv(io.StringIO(result.stdout))
+    table = pd.read_csv(io.StringIO(result.stdout), float_precision="round_trip")
     added = ["y_mean", "y_std", "y_lower_90", "y_upper_90"]
     assert list(table.columns) == ["name", "x2", "x1", *added]
     mixture = paims.load_emulator(emulator_file).predict_distribution(table[["x1", "x2"]])
@@ -182,7 +182,7 @@ def test_diagnose_leave_one_out(invoke: Any, emulator_file: Path) -> None:
 def test_sample(invoke: Any, emulator_file: Path, tmp_path: Path) -> None:
     emulator = paims.load_emulator(emulator_file)
     result = invoke("sample", emulator_file, "-n", 4000)
-    table = pd.read_csv(io.StringIO(result.stdout))
+    table = pd.read_csv(io.StringIO(result.stdout), float_precision="round_trip")
     assert list(table.columns) == ["length_scale_x1", "length_scale_x2", "nugget"]
     assert len(table) == 4000
     log_length = np.log(emulator.draws_["length_scale_x1"])
@@ -242,7 +242,7 @@ def test_demo(invoke: Any, tmp_path: Path) -> None:
     assert sorted(p.name for p in report.parent.iterdir()) == [
         "emulator.h5", "new.csv", "predictions.csv", "report.html", "runs.csv", "validation.csv",
     ]  # fmt: skip
-    runs = pd.read_csv(report.parent / "runs.csv")
+    runs = pd.read_csv(report.parent / "runs.csv", float_precision="round_trip")
     np.testing.assert_array_equal(simulators.branin(runs[["x1", "x2"]]), runs["branin"])
     # The commands that it shows do the same.
     shown = [line for line in result.stderr.splitlines() if line.startswith("$ paims predict")]
