@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ipaddress
 import os
 import shutil
@@ -53,12 +54,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[name] = "http://127.0.0.1:9"
     os.environ["no_proxy"] = os.environ["NO_PROXY"] = "localhost,127.0.0.1"
     os.environ[_OWN_MACHINE] = str(root)
+    # The first that is registered is the last that is called: after multiprocessing, which removes
+    # folders of its own in there.
+    atexit.register(_remove, root, os.getpid())
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the folders."""
-    if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ.pop(_OWN_MACHINE), ignore_errors=True)
+def _remove(root: Path, owner: int) -> None:
+    """Remove the folders, unless this is a fork of the process that made them."""
+    if os.getpid() == owner:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _is_loopback(host: Any) -> bool:
