@@ -149,12 +149,13 @@ def draws(
 
 
 def write_netcdf(path: Path, names: Sequence[str], values: FloatArray) -> None:
-    """Draws as ArviZ's InferenceData, in NetCDF."""
+    """Draws as ArviZ's DataTree, in NetCDF."""
     try:
-        import arviz  # noqa: PLC0415 - an extra, and slow to import
+        import arviz_base  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
         raise CommandError(
             "NetCDF needs ArviZ: pip install 'paims[arviz]', or write CSV (--out draws.csv)."
         ) from None
     posterior = {name: values[:, i][None] for i, name in enumerate(names)}
-    arviz.from_dict(posterior=posterior, attrs={"inference_library": "paims"}).to_netcdf(str(path))
+    attrs = {"/": {"inference_library": "paims"}}
+    arviz_base.from_dict({"posterior": posterior}, attrs=attrs).to_netcdf(path)

@@ -31,6 +31,7 @@ import numpy as np
 
 import paims
 from paims import gp
+from paims._arrays import FloatArray
 from paims._sealed import SealError, get_json, open_sealed, put_array, put_json, write_sealed
 from paims.emulator._choosing import candidates
 from paims.emulator._description import Provenance
@@ -173,11 +174,13 @@ def _read(file: Any) -> Emulator:
         emulator.feature_names_in_ = np.array(about["feature_names"], dtype=object)
     inputs = InputScaling(**_get_arrays(file, "inputs"))
     output = OutputScaling(**get_json(file, "output"))
+    _check_scaling(emulator.n_features_in_, inputs, output)
     runs = _get_arrays(file, "runs")
     # Of several kernels that were compared, the one that was chosen is in the file.
     kernel = decode(about["kernel"]) if "kernel" in about else candidates(emulator.kernel)[0]
     posterior = posterior_of(runs["X"], runs["y"], inputs, emulator, kernel)
     modes = [_mode(value) for value in about["modes"]]
+    _demand(len(modes) > 1, "it has no modes")
     fit = Fit(
         names=tuple(about["input_names"]),
         inputs=inputs,
@@ -192,8 +195,52 @@ def _read(file: Any) -> Emulator:
         ),
         compression=Compression(**about["compression"]),
     )
+    _check_fit(fit)
     emulator._set_fit(fit)
     return emulator
+
+
+def _check_scaling(n_features: int, inputs: InputScaling, output: OutputScaling) -> None:
+    """Raise if no runs could have been scaled like this; no prediction would notice."""
+    for name, values in (("lower", inputs.lower), ("width", inputs.width)):
+        _demand(values.shape == (n_features,), f"the {name} of its inputs is not one row")
+        _demand(bool(np.isfinite(values).all()), f"the {name} of its inputs is not finite")
+    _demand(bool((inputs.width >= 0.0).all()), "an input has a negative width")
+    _demand(0.0 < output.scale < np.inf, f"the scale of its output is {output.scale}")
+    _demand(bool(np.isfinite(output.shift)), f"the shift of its output is {output.shift}")
+
+
+def _check_fit(fit: Fit) -> None:
+    """Raise if a number is none that a fit could have left."""
+    n_params = fit.posterior.n_params
+    _check_weighted("mixture", fit.ensemble.draws, fit.ensemble.weights, n_params)
+    result: SampleResult | None = fit.result
+    while result is not None:
+        _check_weighted("sample", result.draws, result.weights, n_params)
+        _demand(result.log_density.shape == result.weights.shape, "its sample has lost densities")
+        _demand(not np.isnan(result.log_density).any(), "a log density of its sample is NaN")
+        result = result.posterior
+    for mode in (fit.best, *fit.modes):
+        _demand(bool((mode.length_scales > 0.0).all()), "a length scale is not positive")
+        _demand(0.0 <= mode.nugget <= 1.0, f"a mode has the nugget {mode.nugget}")
+        _demand(0.0 <= mode.mass <= 1.0 + 1e-9, f"a mode has the mass {mode.mass}")
+
+
+def _check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: int) -> None:
+    _demand(len(weights) > 0, f"its {what} is empty")
+    _demand(
+        weights.ndim == 1 and draws.shape == (len(weights), n_params),
+        f"its {what} has draws of shape {draws.shape} and weights of shape {weights.shape}",
+    )
+    _demand(bool(np.isfinite(draws).all()), f"a draw of its {what} is not finite")
+    _demand(bool((weights >= 0.0).all()), f"a weight of its {what} is negative or NaN")
+    total = float(weights.sum())
+    _demand(abs(total - 1.0) < 1e-6, f"the weights of its {what} sum to {total:.6g}")
+
+
+def _demand(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)
 
 
 def _about(emulator: Emulator) -> dict[str, Any]:

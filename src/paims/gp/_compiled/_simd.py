@@ -11,22 +11,22 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
+
+from paims._jit import njit
 
 LANES = 4
 Vector = Any  # Float64x4 in compiled code, which is the only place where there are any
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Numba's own types, where it has them, do not cover what is used of it here.
-_njit: Any = numba.njit
 _intrinsic: Any = intrinsic
 _get_or_insert_function: Any = cgutils.get_or_insert_function
 # What is called by compiled code only needs no entrance from Python.
-_INNER = {
+_INNER: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "no_cpython_wrapper": True,
@@ -36,21 +36,17 @@ _INNER = {
 
 def entry(function: F) -> F:
     """Compile at the first call, cache on disk where that can be written, release the GIL."""
-    options = {"nogil": True, "error_model": "numpy"}
-    try:
-        return cast(F, _njit(cache=True, **options)(function))
-    except RuntimeError:  # no folder to cache in
-        return cast(F, _njit(**options)(function))
+    return cast(F, njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def inline(function: F) -> F:
     """Compile into every caller, so that tiles stay in registers."""
-    return cast(F, _njit(forceinline=True, **_INNER)(function))
+    return cast(F, njit(forceinline=True, **_INNER)(function))
 
 
 def part(function: F) -> F:
     """Compile as a function of its own, called by an entry."""
-    return cast(F, _njit(**_INNER)(function))
+    return cast(F, njit(**_INNER)(function))
 
 
 class Float64x4(types.Type):
