@@ -159,8 +159,12 @@ def _with_slope(a: tuple[float | Fraction, ...]) -> tuple[FloatArray, FloatArray
 
 def _horner(coefficients: FloatArray, t: FloatArray) -> FloatArray:
     """Values of a polynomial, the constant first."""
-    result = np.full_like(t, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
+    *lower, last = coefficients.tolist()
+    if not lower or not last:
+        result = np.full_like(t, last)
+    else:  # a Matern's last is one over an integer, by which it is more exact to divide
+        result = np.asarray(t / (1.0 / last) + lower.pop())
+    for coefficient in reversed(lower):
         result *= t
         result += coefficient
     return result
