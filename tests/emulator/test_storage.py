@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,30 @@ def test_files_of_the_first_version_still_load(name: str) -> None:
     assert bool(loaded.kernel_evidence_) == (name == "auto")
     assert loaded.leave_one_out().summary.n == 14
     assert loaded.modes_[0].mass > 0.0
+
+
+@pytest.mark.parametrize(("forgotten", "max_correlation"), [(0.7, 0.7), (-1.0, None)])
+def test_a_scheme_of_the_first_version_still_loads(
+    runs: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    forgotten: float,
+    max_correlation: float | None,
+) -> None:
+    path = tmp_path / "emulator.h5"
+    scheme = replace(default_scheme(), max_correlation=0.5)
+    emulator = paims.Emulator(n_samples=300, scheme=scheme, random_state=1).fit(*runs)
+    emulator.save(path)
+
+    def rename(settings: dict[str, Any]) -> None:
+        arguments = settings["scheme"]["arguments"]
+        assert arguments.pop("max_correlation") == 0.5
+        arguments["forgotten"] = forgotten
+
+    with changed(path) as file:
+        forge_json(file, "settings", rename)
+    loaded = paims.load_emulator(path)
+    assert loaded.scheme == replace(scheme, max_correlation=max_correlation)
+    np.testing.assert_array_equal(loaded.predict(NEW), emulator.predict(NEW))
 
 
 def forge_array(file: h5py.File, name: str, change: Any) -> None:
