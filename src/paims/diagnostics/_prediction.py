@@ -10,15 +10,7 @@ from paims._arrays import FloatArray
 from paims._student import StudentMixtures
 from paims.gp._checks import as_float_array, check_finite
 
-__all__ = [
-    "Components",
-    "Prediction",
-    "as_dof",
-    "as_mixtures",
-    "as_outputs",
-    "as_weights",
-    "paired",
-]
+__all__ = ["Components", "Prediction"]
 
 
 class Components(Protocol):

@@ -14,14 +14,7 @@ from paims.plots._style import BLUE, GREY, INK, MARKERS, VERMILLION, axes_or_new
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "LevelCloud",
-    "cloud_title",
-    "curve",
-    "level_clouds",
-    "level_curves",
-    "prediction_surface",
-]
+__all__ = ["LevelCloud", "curve", "level_clouds", "level_curves", "prediction_surface"]
 
 _LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
