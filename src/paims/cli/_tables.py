@@ -12,9 +12,7 @@ import io
 import math
 import os
 import sys
-import uuid
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._sealed import whole_file
 from paims.cli._running import CommandError
 
 STANDARD = "-"
@@ -253,13 +252,8 @@ def write_text(target: str, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    path = Path(target)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+        with whole_file(Path(target)) as out:
+            out.write(text.encode())
     except OSError as error:
         raise CommandError(f"{target} cannot be written: {error.strerror}.") from None
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
