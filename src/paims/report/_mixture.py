@@ -17,6 +17,8 @@ from paims.gp._factorisation import Factorisation
 from paims.gp._kernels import has_form
 from paims.gp._means import is_polynomial
 
+__all__ = ["N_COMPONENTS", "n_components", "page_mixture"]
+
 N_COMPONENTS = 20
 # Characters that the factors of all components may take together.
 _BUDGET = 2_500_000

@@ -17,6 +17,8 @@ from paims.report._mixture import page_mixture
 from paims.report._study import Study, prediction_at, study
 from paims.report._verdict import CRITERIA, Criterion, answers, number
 
+__all__ = ["MAX_ROWS", "render_report"]
+
 MAX_ROWS = 200
 _N_DEFAULT = 8
 

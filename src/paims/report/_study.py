@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.diagnostics import (
-    LeaveOneOut,
-    MainEffects,
-    Screening,
-    Validation,
-    screen,
-)
+from paims.diagnostics import LeaveOneOut, MainEffects, Screening, Validation, screen
 from paims.emulator import Emulator, MixturePrediction
 from paims.emulator._description import feature_names
 from paims.gp._means import is_polynomial
+
+__all__ = ["NextRun", "Study", "prediction_at", "study"]
 
 _LOG2_CANDIDATES = 10
 
@@ -106,15 +102,20 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
             float(output.value(np.array(0.0))),
             float(output.difference(np.array(1.0))),
         )
+    validation = None
+    if held_out is not None:
+        X, y = (np.asarray(values, dtype=np.float64) for values in held_out)
+        validation = emulator.ensemble_.validate(inputs.apply(X), y)
+    enough = posterior.n_runs >= posterior.n_basis + 4  # to leave one out
     return Study(
         emulator=emulator,
         names=feature_names(emulator),
         X=inputs.undo(posterior.X),
         y=output.value(posterior.y),
-        loo=left_out(emulator),
+        loo=emulator.leave_one_out() if enough else None,
         screening=screening,
         effects=effects,
-        validation=None if held_out is None else held_out_checks(emulator, *held_out),
+        validation=validation,
         n_held_out=0 if held_out is None else len(held_out[1]),
         next_run=_next_run(emulator),
     )
@@ -123,18 +124,6 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
 def prediction_at(emulator: Emulator, X: FloatArray) -> MixturePrediction:
     """The mixture at inputs ``X`` (k, n_features) whose columns are in the emulator's order."""
     return emulator.ensemble_.mixture(emulator.inputs_.apply(X))
-
-
-def left_out(emulator: Emulator) -> LeaveOneOut | None:
-    """Leave-one-out predictions of the runs in the user's units; None with too few runs."""
-    posterior = emulator.posterior_
-    return None if posterior.n_runs < posterior.n_basis + 4 else emulator.leave_one_out()
-
-
-def held_out_checks(emulator: Emulator, X: Any, y: Any) -> Validation:
-    """Diagnostics against held-out runs, of an even choice of them if there are very many."""
-    scaled = emulator.inputs_.apply(np.asarray(X, dtype=np.float64))
-    return emulator.ensemble_.validate(scaled, np.asarray(y, dtype=np.float64))
 
 
 def _next_run(emulator: Emulator) -> NextRun:
