@@ -135,6 +135,8 @@ def draws(
     emulator: Emulator, n_draws: int | None, weighted: bool, seed: int
 ) -> tuple[list[str], FloatArray]:
     """Draws of the length-scales and the nugget: equally weighted, or all with their weights."""
+    from paims.sampling._path import systematic  # noqa: PLC0415 - slow to import
+
     table, weights = emulator.draws_, np.asarray(emulator.weights_)
     names = list(table.dtype.names or ())
     values = np.column_stack([table[name] for name in names])
@@ -142,10 +144,7 @@ def draws(
         return [*names, "weight"], np.column_stack([values, weights])
     size = max(1, int(emulator.result_.effective_size)) if n_draws is None else n_draws
     rng = np.random.default_rng(seed)
-    # Systematic resampling: each draw appears as often as its weight says, up to rounding.
-    places = (rng.random() + np.arange(size)) / size
-    index = np.searchsorted(np.cumsum(weights) / weights.sum(), places)
-    return names, values[rng.permutation(np.minimum(index, len(weights) - 1))]
+    return names, values[rng.permutation(systematic(weights, size, rng))]
 
 
 def write_netcdf(path: Path, names: Sequence[str], values: FloatArray) -> None:
