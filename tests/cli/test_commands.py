@@ -210,6 +210,7 @@ def test_sample(invoke: Any, emulator_file: Path, tmp_path: Path) -> None:
 
 def test_sample_netcdf(invoke: Any, emulator_file: Path, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
+    pytest.importorskip("arviz_base", reason="ArviZ is an extra")
     result = invoke("sample", emulator_file, "-n", 50, "-o", "draws.nc", "--json")
     assert json.loads(result.stdout)["n_draws"] == 50
     with xarray.open_dataset(tmp_path / "draws.nc", group="posterior") as draws:
