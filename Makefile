@@ -7,7 +7,7 @@ JOBS ?= 2
 PEERS_VENV := .venv-peers
 PEERS_REQUIREMENTS := benchmarks/peers/requirements
 
-.PHONY: demo test test-slow check bench bench-peers docs docs-external clean
+.PHONY: demo test test-slow test-matrix release check bench bench-peers docs docs-external clean
 
 demo: $(VENV)/.app
 	$(BIN)/python -m paims demo --out demo --force
@@ -17,6 +17,16 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# The oldest and the newest versions of everything, under each Python that is here; TESTS and
+# PYTHONS choose fewer, e.g. PYTHONS="3.12 /opt/python3.13/bin/python3" TESTS=tests/gp.
+test-matrix: $(VENV)/bin/python
+	$(INSTALL) uv
+	JOBS=$(JOBS) TESTS="$(TESTS)" .ci/matrix $(BIN)/uv .venv-matrix $(PYTHONS)
+
+release: $(VENV)/bin/python
+	$(INSTALL) build twine
+	.ci/release $(BIN)/python
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -42,7 +52,7 @@ docs-external: docs
 	$(BIN)/python docs/check_links.py docs/_build/html --external
 
 clean:
-	rm -rf $(VENV) $(PEERS_VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS_VENV) .venv-matrix docs/_build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -18,7 +18,7 @@ import numpy as np
 
 import paims
 from paims import datasets, inference
-from paims.emulator import _fitting as fitting
+from paims.emulator import _execution as execution
 
 DATA: dict[str, Callable[[], Any]] = {
     "Branin": datasets.load_branin,
@@ -45,12 +45,12 @@ class Watch:
 def fit(X: Any, y: Any, seed: int) -> tuple[dict[str, float], paims.Emulator]:
     """Seconds of one fit by part, and the emulator."""
     density = Watch(inference.HyperparameterDensity.__call__)
-    sampling = Watch(fitting.sample_posterior)
+    sampling = Watch(execution.sample_posterior)
     whole = Watch(paims.Emulator(random_state=seed).fit)
     with (
         # A function becomes a method; an object of Watch would not.
         patch.object(inference.HyperparameterDensity, "__call__", lambda *a: density(*a)),  # noqa: PLW0108
-        patch.object(fitting, "sample_posterior", sampling),
+        patch.object(execution, "sample_posterior", sampling),
     ):
         emulator = whole(X, y)
         inside = density.seconds

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 import paims
-from paims.emulator._duration import OVERHEAD, expected_evaluations, seconds_per_evaluation
-from paims.emulator._fitting import pose
+from paims.emulator._checks import OVERHEAD, expected_evaluations, seconds_per_evaluation
+from paims.emulator._fit import scaled_posteriors
 from paims.inference import density, reference
 
 
@@ -43,12 +43,11 @@ def measure(n: int, p: int, sizes: list[int], limit: float) -> dict[str, Any]:
     X = rng.random((n, p))
     y = smooth(X) + 0.01 * rng.standard_normal(n)
     names = [f"x{i}" for i in range(p)]
-    settings = {"kernel": "squared_exponential", "mean": "linear", "prior": "reference",
-                "nugget": "estimate", "nugget_prior": "uniform", "n_jobs": 1}  # fmt: skip
+    asked = paims.Emulator(nugget_prior="uniform", n_jobs=1)
     # Compile with a small problem first.
-    seconds_per_evaluation(pose(X[: p + 10], y[: p + 10], names, **settings).posterior)
+    seconds_per_evaluation(scaled_posteriors(X[: p + 10], y[: p + 10], names, asked)[2][0])
     before = _megabytes()
-    posterior = pose(X, y, names, **settings).posterior
+    posterior = scaled_posteriors(X, y, names, asked)[2][0]
     u = reference(posterior).sample(max(1, int(2e7 / n**2 / p)), rng)
     start = time.process_time()
     density(posterior)(u)

@@ -168,6 +168,29 @@ def test_every_python_block_of_a_page_is_a_cell():
     assert len(with_cells) >= 12
 
 
+def missing_places(page: str) -> list[str]:
+    """Files, and functions in them, that a page names and the source does not have."""
+    source = ROOT / "src" / "paims"
+    found = re.findall(r"`([\w/]+\.py)(?:: (\w+))?`", page)
+    return [
+        f"{file}: {function}"
+        for file, function in found
+        if not (source / file).is_file()
+        or (function and f"def {function}(" not in (source / file).read_text())
+    ]
+
+
+def test_the_architecture_names_what_is_there():
+    page = (DOCS / "architecture.md").read_text()
+    assert page.count(".py") > 10
+    assert missing_places(page) == []
+
+
+def test_a_missing_place_is_seen():
+    page = "`inference.py: find_best`, `inference.py: find_worst`, `sampling/_lost.py`"
+    assert missing_places(page) == ["inference.py: find_worst", "sampling/_lost.py: "]
+
+
 def test_the_picture_shows_the_imports(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     layers = importlib.import_module("layers")

@@ -24,20 +24,16 @@ if TYPE_CHECKING:
         sample,
     )
 
-_HOME = {
-    "Emulator": "paims.emulator",
-    "Normal": "paims.sampling",
-    "Product": "paims.sampling",
-    "SampleResult": "paims.sampling",
-    "SamplingWarning": "paims.sampling",
-    "SoftUniform": "paims.sampling",
-    "Uniform": "paims.sampling",
-    "anneal": "paims.sampling",
-    "load_emulator": "paims.emulator",
-    "resume": "paims.sampling",
-    "sample": "paims.sampling",
-}
-_MODULES = ("datasets", "diagnostics", "experiments", "gp", "plots", "sampling", "simulators")
+_MODULES = (
+    "datasets",
+    "diagnostics",
+    "experiments",
+    "gp",
+    "plots",
+    "report",
+    "sampling",
+    "simulators",
+)
 
 __all__ = [
     "Emulator",
@@ -55,8 +51,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if name in __all__:
+        home = "emulator" if name in ("Emulator", "load_emulator") else "sampling"
+        return getattr(import_module(f"paims.{home}"), name)
     if name in _MODULES:
         return import_module(f"paims.{name}")
     raise AttributeError(f"module 'paims' has no attribute {name!r}")

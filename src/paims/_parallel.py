@@ -1,4 +1,4 @@
-"""Run compiled, GIL-free work over fixed chunks of a batch.
+"""Threads: compiled, GIL-free work over fixed chunks of a batch, and BLAS kept to one meanwhile.
 
 The chunks depend on the batch alone and each worker writes to its own slice, so the result is
 the same to the bit for any number of threads. A plain thread pool, not Numba's parallel regions:
@@ -8,9 +8,19 @@ those abort the process when two Python threads enter one at once.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import (  # type: ignore[import-untyped, unused-ignore]
+    LibController,
+    ThreadpoolController,
+)
+
+__all__ = ["for_chunks", "n_threads", "single_threaded_blas"]
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -61,3 +71,61 @@ def for_chunks(
         worker()
         for other in others:
             other.result()
+
+
+@cache
+def _blas_libraries() -> list[LibController]:
+    # Looks through all libraries of the process: milliseconds, so once.
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+class _Limit:
+    """A limit that is set by the first who enters and lifted by the last who leaves.
+
+    BLAS knows one number of threads for the whole process. If every caller set and restored it,
+    two whose stays overlap would leave the limit on for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: list[int] = []
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = [library.num_threads for library in _blas_libraries()]
+                self._set([1] * len(self._before))
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._set(self._before)
+
+    def _set(self, numbers: list[int]) -> None:
+        def work() -> None:
+            for library, number in zip(_blas_libraries(), numbers, strict=True):
+                library.set_num_threads(number)
+
+        if any(number > 1 for number in self._before):
+            # threadpoolctl lets only the thread that set a limit change it, as long as that
+            # thread lives; ours may be set and lifted by two. If a user's thread has set one,
+            # this does nothing, and rightly so.
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Limit BLAS to one thread inside the block, for any number of threads at once."""
+    _LIMIT.enter()
+    try:
+        yield
+    finally:
+        _LIMIT.leave()

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from paims._arrays import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["DATA_DIR_VARIABLE", "Dataset", "load_branin", "load_nilson_kuusk", "load_two_d_model"]
-
-Floats = NDArray[np.float64]
 
 DATA_DIR_VARIABLE = "PAIMS_DATA_DIR"
 """Environment variable that names a folder which already holds the files."""
@@ -79,14 +78,14 @@ class Dataset:
     """
 
     name: str
-    X: Floats
-    y: Floats
+    X: FloatArray
+    y: FloatArray
     input_names: tuple[str, ...]
     output_name: str
     description: str
     source: str = _SOURCE
-    X_test: Floats | None = None
-    y_test: Floats | None = None
+    X_test: FloatArray | None = None
+    y_test: FloatArray | None = None
 
     def to_frame(self, *, test: bool = False) -> pd.DataFrame:
         """Give inputs and output as one table (needs pandas, in the extra ``app``).
@@ -169,14 +168,14 @@ def load_nilson_kuusk() -> Dataset:
     )
 
 
-def _read_mat(file: str) -> tuple[Floats, Floats]:
+def _read_mat(file: str) -> tuple[FloatArray, FloatArray]:
     from scipy.io import loadmat  # noqa: PLC0415 - brings SciPy's sparse matrices with it
 
     content = loadmat(_locate(file))
     return np.array(content["X"], dtype=float), np.array(content["y"], dtype=float).ravel()
 
 
-def _read_text(file: str) -> Floats:
+def _read_text(file: str) -> FloatArray:
     return np.loadtxt(_locate(file), dtype=float)
 
 

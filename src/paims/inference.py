@@ -8,7 +8,6 @@ goes on to the set of its optima.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -184,24 +183,20 @@ def sample_posterior(
     posterior: Posterior,
     n_samples: int | None = None,
     *,
-    goal: str = "posterior",
     scheme: str | Scheme = "default",
-    random_state: Any = None,
-    n_jobs: int | None = None,
     progress: bool = False,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = 60.0,
     executor: Any = None,
+    **options: Any,
 ) -> SampleResult:
     """Sample the hyper-parameters of a Gaussian process.
 
     Parameters
     ----------
     posterior : Posterior
-    n_samples, goal, scheme, random_state, n_jobs, progress
+    n_samples, scheme, progress, executor
         As in :func:`paims.sample`.
-    checkpoint, checkpoint_every, executor
-        As there too.
+    **options
+        Its other arguments, but for the density and the names, which are those of the posterior.
 
     Returns
     -------
@@ -215,15 +210,11 @@ def sample_posterior(
         density(posterior),
         reference(posterior, scheme),
         n_samples,
-        goal=goal,
         scheme=scheme,
         names=posterior.parameter_names,
-        random_state=random_state,
-        n_jobs=n_jobs,
         progress=progress,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
         executor=executor,
+        **options,
     )
 
 

@@ -8,8 +8,7 @@ from scipy import stats
 from tests.diagnostics.fakes import FakeMixture, mixture
 
 from paims import diagnostics
-from paims.diagnostics._anderson_darling import anderson_darling, anderson_darling_cdf
-from paims.diagnostics._calibration import _two_sided
+from paims.diagnostics._calibration import _two_sided, anderson_darling, anderson_darling_cdf
 
 
 def dependent(k: int = 40) -> FakeMixture:

@@ -8,10 +8,9 @@ from scipy.stats import qmc
 from tests.diagnostics.problems import draws, emulator, gauss_grid
 
 from paims import diagnostics, simulators
+from paims.diagnostics._effects import box_points
 from paims.diagnostics._screening import _posterior_variances
-from paims.diagnostics._separable import SeparableMeans
-from paims.diagnostics._sobol import box_points
-from paims.diagnostics._weighted import weighted_quantile
+from paims.diagnostics._separable import SeparableMeans, weighted_quantile
 from paims.gp import Posterior
 
 

@@ -9,8 +9,8 @@ from tests.diagnostics.problems import brute_force, draws, emulator, gauss_grid
 
 from paims import diagnostics, simulators
 from paims.diagnostics import _separable
+from paims.diagnostics._effects import box_points, deviations
 from paims.diagnostics._separable import SeparableMeans, products_of_others
-from paims.diagnostics._sobol import box_points, deviations
 from paims.gp import Posterior, PowerExponential
 
 KERNELS = ["squared_exponential", "matern32", "matern52", "power_exponential"]

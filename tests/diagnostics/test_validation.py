@@ -60,6 +60,27 @@ def test_a_prediction_that_is_too_sure_fails() -> None:
     assert "further off" in result.verdict
 
 
+def test_errors_that_are_too_small_fail_on_the_safe_side() -> None:
+    fake = smooth(3)
+    careful = diagnostics.validate(fake.mean, fake, n_simulations=300)
+    assert not careful.passed
+    assert careful.on_the_safe_side
+    for part in (careful.residuals, careful.cholesky, careful.mahalanobis, careful.coverage,
+                 careful.uniformity):  # fmt: skip
+        assert part.on_the_safe_side
+    off = fake.mean + 6.0 * np.sqrt(np.diag(fake.cov())) * (-1.0) ** np.arange(len(fake.mean))
+    wrong = diagnostics.validate(off, fake, n_simulations=300)
+    for part in (wrong.residuals, wrong.cholesky, wrong.mahalanobis, wrong.coverage,
+                 wrong.uniformity):  # fmt: skip
+        assert not part.on_the_safe_side
+    assert not wrong.on_the_safe_side
+
+
+def test_transforms_on_one_side_are_not_on_the_safe_side() -> None:
+    assert not diagnostics.uniformity(np.linspace(0.5, 0.74, 40)).on_the_safe_side
+    assert diagnostics.uniformity(np.linspace(0.4, 0.6, 40)).on_the_safe_side
+
+
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 100"):
         diagnostics.validate(np.zeros(4), mixture(), n_simulations=10)

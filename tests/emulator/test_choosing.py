@@ -13,11 +13,13 @@ from sklearn.base import clone
 from tests.emulator.test_checkpoint import assert_same, interrupted
 
 import paims
-from paims.emulator import _duration as duration
+from paims.emulator import _checks as duration
 from paims.emulator._choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
-from paims.emulator._fitting import pose
+from paims.emulator._execution import Execution
+from paims.emulator._fit import scaled_posteriors
 from paims.gp import Kernel, Matern52, PowerExponential
 from paims.gp._kernels import as_kernel
+from paims.sampling import CheckpointError
 
 Runs = tuple[np.ndarray, np.ndarray]
 TWO = ("squared_exponential", "matern52")
@@ -56,14 +58,9 @@ def test_evidences_are_calibrated_probabilities() -> None:
         phi = float(prior.rvs(random_state=rng))
         length = float(as_kernel(truth).length_scale(np.array(phi)))
         X, y = path_of(truth, length, 8, seed, 0.001)
-        problem = pose(
-            X, y, ["x"], kernel=as_kernel(TWO[0]), mean="constant", prior=prior, nugget=0.001,
-            nugget_prior="uniform", n_jobs=1,
-        )  # fmt: skip
-        evidences = choose(
-            problem, candidates(TWO), n_samples=150, scheme="default", progress=False,
-            checkpoint=None, checkpoint_every=60.0, executor=None,
-        ).evidences  # fmt: skip
+        asked = paims.Emulator(TWO, "constant", prior, 0.001, "uniform", n_samples=150, n_jobs=1)
+        _, output, posteriors = scaled_posteriors(X, y, ["x"], asked)
+        _, evidences = choose(posteriors, output, asked, Execution())
         made.append(truth == TWO[1])
         probability.append(expit(evidences[TWO[1]] - evidences[TWO[0]]))
     p = np.array(probability)
@@ -128,6 +125,44 @@ def test_goes_on_after_an_interruption(runs: Runs, tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["fit.h5"]
 
 
+def test_a_checkpoint_of_others_is_refused_before_the_comparison(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "fit.h5"
+    fit_of = {"n_samples": 300, "random_state": 1}
+    paims.Emulator(TWO, **fit_of).fit(*runs, checkpoint=path)
+    X, y = runs
+
+    def sample(*arguments: Any, **options: Any) -> None:
+        pytest.fail("the sampler was started")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("paims.emulator._execution.sample_posterior", sample)
+        for changed, settings, text in (
+            ((X, np.sin(y)), {}, "density y is"),
+            ((X**2, y), {}, "density X is"),
+            (runs, {"mean": "constant"}, "density mean is 'Constant' here and 'Linear'"),
+            (runs, {"prior": "jointly_robust"}, "density prior is"),
+            (runs, {"nugget": 0.01}, "density nugget is 'FixedNugget"),
+            (runs, {"random_state": 2}, "random_state is"),
+            (runs, {"goal": "optimum"}, "goal is 'optimum' here and 'posterior' in the file"),
+            (runs, {"n_samples": 400}, "n_samples is 400 here and 300 in the file"),
+            (runs, {"n_samples": None}, "n_samples is 2000 here and 300 in the file"),
+            (runs, {"scheme": "paper"}, "scheme "),
+            (runs, {"kernel": ["matern32", "matern72"]}, "density kernel is"),
+        ):
+            asked = {"kernel": TWO, **fit_of, **settings}
+            with pytest.raises(CheckpointError, match=f"of another run: .*{text}"):
+                paims.Emulator(**asked).fit(*changed, checkpoint=path)
+        path.with_name("cut.h5").write_bytes(path.read_bytes()[:2000])
+        with pytest.raises(CheckpointError, match="cannot be used as a checkpoint"):
+            paims.Emulator(TWO, **fit_of).fit(*runs, checkpoint=path.with_name("cut.h5"))
+    again = paims.Emulator(TWO, **fit_of).fit(*runs, checkpoint=path)
+    assert_same(again, fit(runs))
+    unseeded = paims.Emulator(TWO, n_samples=300).fit(*runs, checkpoint=path)
+    assert_same(unseeded, paims.Emulator(TWO, n_samples=300).fit(*runs, checkpoint=path))
+
+
 def test_is_saved_and_compressed(runs: Runs, tmp_path: Path) -> None:
     emulator = fit(runs, [PowerExponential(1.5), "matern52"])
     emulator.save(tmp_path / "e.h5")
@@ -144,7 +179,7 @@ def test_candidates() -> None:
     assert [kernel.name for kernel in candidates("auto")] == list(AUTO)
     assert [kernel.name for kernel in candidates("matern32")] == ["matern32"]
     own = Matern52()
-    assert candidates(own) == [own]
+    assert candidates(own) == (own,)
     assert candidates((own, "matern32"))[0] is own
     assert label(own) == "matern52"
     assert label(PowerExponential(1.5)) == "PowerExponential(power=1.5)"
@@ -176,7 +211,7 @@ def test_bad_candidates(runs: Runs, kernel: Any, message: str) -> None:
 
 
 def test_sizes_of_comparisons() -> None:
-    kernels: list[Kernel] = candidates("auto")
+    kernels: tuple[Kernel, ...] = candidates("auto")
     assert comparison_sizes(kernels[:1], None, 3) == []
     assert comparison_sizes(kernels, None, 3) == [500] * 3
     assert comparison_sizes(kernels, None, 20) == [1500] * 3

@@ -9,9 +9,7 @@ import pytest
 
 import paims
 from paims.emulator import _ensemble as ensemble_module
-from paims.emulator._compression import compress
-from paims.emulator._ensemble import Ensemble
-from paims.emulator._thinning import cell_order, merge_equal, thin
+from paims.emulator._ensemble import Ensemble, cell_order, compress, merge_equal, thin
 
 
 def full_ensemble(emulator: paims.Emulator) -> Ensemble:

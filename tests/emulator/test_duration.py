@@ -7,7 +7,7 @@ import pytest
 
 import paims
 from paims.emulator import LongFitWarning
-from paims.emulator import _duration as duration
+from paims.emulator import _checks as duration
 from paims.gp import Posterior
 
 Runs = tuple[np.ndarray, np.ndarray]

@@ -9,9 +9,8 @@ from scipy.integrate import trapezoid
 from sklearn.base import clone
 
 import paims
-from paims.emulator._family import Family
+from paims._student import solve_increasing
 from paims.emulator._mixture import MixturePrediction
-from paims.emulator._roots import solve_increasing
 from paims.emulator._scaling import OutputScaling
 
 UNIT = OutputScaling(0, 0.0, 1.0)
@@ -22,7 +21,7 @@ WEIGHTS = RNG.dirichlet(np.ones(7))
 
 
 def mixture(dof: float, output: OutputScaling = UNIT) -> MixturePrediction:
-    return MixturePrediction(LOCATION, SCALE, WEIGHTS, Family(dof), output)
+    return MixturePrediction(LOCATION, SCALE, WEIGHTS, dof, output)
 
 
 def by_scipy(dof: float, name: str, y: np.ndarray) -> np.ndarray:
@@ -65,7 +64,7 @@ def test_quantiles_invert_the_cdf(dof: float, q: float) -> None:
 
 
 def test_quantiles_of_a_single_component_are_its_own() -> None:
-    one = MixturePrediction(LOCATION[:1], SCALE[:1], np.ones(1), Family(6.0), UNIT)
+    one = MixturePrediction(LOCATION[:1], SCALE[:1], np.ones(1), 6.0, UNIT)
     for q in (0.001, 0.5, 0.9):
         np.testing.assert_allclose(
             one.quantile(q), stats.t(6.0, LOCATION[0], SCALE[0]).ppf(q), rtol=1e-11, atol=1e-12
@@ -76,7 +75,7 @@ def test_quantiles_of_components_of_very_different_scales() -> None:
     location = np.array([[0.0], [1.0], [1.0 + 1e-9]])
     scale = np.array([[1.0], [1e-6], [1e3]])
     weights = np.array([0.4, 0.35, 0.25])
-    predicted = MixturePrediction(location, scale, weights, Family(5.0), UNIT)
+    predicted = MixturePrediction(location, scale, weights, 5.0, UNIT)
     for q in (1e-4, 0.2, 0.4, 0.6, 0.9, 0.9999):
         y, near = predicted.quantile(q), 1e-11 * predicted.std
         assert predicted.cdf(y - near)[0] <= q <= predicted.cdf(y + near)[0]
@@ -98,7 +97,7 @@ def test_solver_does_not_creep() -> None:
 
 def test_component_without_spread_is_a_step() -> None:
     location, scale = np.array([[0.0], [2.0]]), np.array([[0.0], [0.0]])
-    predicted = MixturePrediction(location, scale, np.array([0.3, 0.7]), Family(5.0), UNIT)
+    predicted = MixturePrediction(location, scale, np.array([0.3, 0.7]), 5.0, UNIT)
     np.testing.assert_array_equal(
         predicted.cdf([[-0.1], [0.0], [1.9], [2.0]])[:, 0], [0, 0.3, 0.3, 1]
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import paims
 from paims import _sealed, gp
 from paims.emulator import EmulatorFileError
 from paims.emulator import _storage as storage
-from paims.emulator._encoding import decode, encode
+from paims.emulator._storage import decode, encode
 from paims.sampling import default_scheme
 
 
@@ -246,3 +248,126 @@ def test_file_is_readable_by_others(emulator: paims.Emulator, tmp_path: Path) ->
     finally:
         os.umask(umask)
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("name", ["plain", "auto", "matern_fixed"])
+def test_files_of_the_first_version_still_load(name: str) -> None:
+    folder = Path(__file__).parent.parent / "data" / "saved-by-0.1"
+    truth = json.loads((folder / "truth.json").read_text())
+    loaded = paims.load_emulator(folder / f"emulator-{name}.h5")
+    mean, std = loaded.predict(truth["X"], return_std=True)
+    np.testing.assert_allclose(mean, truth[name]["mean"], rtol=1e-12)
+    np.testing.assert_allclose(std, truth[name]["std"], rtol=1e-12)
+    assert bool(loaded.kernel_evidence_) == (name == "auto")
+    assert loaded.leave_one_out().summary.n == 14
+    assert loaded.modes_[0].mass > 0.0
+
+
+@pytest.mark.parametrize(("forgotten", "max_correlation"), [(0.7, 0.7), (-1.0, None)])
+def test_a_scheme_of_the_first_version_still_loads(
+    runs: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    forgotten: float,
+    max_correlation: float | None,
+) -> None:
+    path = tmp_path / "emulator.h5"
+    scheme = replace(default_scheme(), max_correlation=0.5)
+    emulator = paims.Emulator(n_samples=300, scheme=scheme, random_state=1).fit(*runs)
+    emulator.save(path)
+
+    def rename(settings: dict[str, Any]) -> None:
+        arguments = settings["scheme"]["arguments"]
+        assert arguments.pop("max_correlation") == 0.5
+        arguments["forgotten"] = forgotten
+
+    with changed(path) as file:
+        forge_json(file, "settings", rename)
+    loaded = paims.load_emulator(path)
+    assert loaded.scheme == replace(scheme, max_correlation=max_correlation)
+    np.testing.assert_array_equal(loaded.predict(NEW), emulator.predict(NEW))
+
+
+def forge_array(file: h5py.File, name: str, change: Any) -> None:
+    values = change(file[name][()])
+    del file[name]
+    file[name] = values
+
+
+def forge_json(file: h5py.File, name: str, change: Any) -> None:
+    value = _sealed.get_json(file, name)
+    change(value)
+    del file[name]
+    _sealed.put_json(file, name, value)
+
+
+FORGED: dict[str, tuple[Any, str]] = {
+    "negative scale": (
+        lambda file: forge_json(file, "output", lambda v: v.update(scale=-3.0)),
+        "the scale of its output is -3.0",
+    ),
+    "no scale": (
+        lambda file: forge_json(file, "output", lambda v: v.update(scale=float("nan"))),
+        "the scale of its output is nan",
+    ),
+    "no shift": (
+        lambda file: forge_json(file, "output", lambda v: v.update(shift=float("inf"))),
+        "the shift of its output is inf",
+    ),
+    "no modes": (
+        lambda file: forge_json(file, "about", lambda v: v.update(modes=[])),
+        "it has no modes",
+    ),
+    "negative mass": (
+        lambda file: forge_json(file, "about", lambda v: v["modes"][1].update(mass=-0.5)),
+        "a mode has the mass -0.5",
+    ),
+    "negative width": (
+        lambda file: forge_array(file, "inputs/width", lambda v: [v[0], -v[1]]),
+        "negative width",
+    ),
+    "no lower end": (
+        lambda file: forge_array(file, "inputs/lower", lambda v: v * np.nan),
+        "lower of its inputs is not finite",
+    ),
+    "NaN in the runs": (lambda file: forge_array(file, "runs/y", lambda v: v * np.nan), "finite"),
+    "NaN in a draw": (
+        lambda file: forge_array(file, "ensemble/draws", lambda v: v * np.nan),
+        "a draw of its mixture is not finite",
+    ),
+    "lost draws": (
+        lambda file: forge_array(file, "ensemble/draws", lambda v: v[1:]),
+        "its mixture has draws of shape",
+    ),
+    "negative weight": (
+        lambda file: forge_array(file, "ensemble/weights", lambda v: -v),
+        "a weight of its mixture is negative",
+    ),
+    "weights of another sum": (
+        lambda file: forge_array(file, "result/weights", lambda v: 2 * v),
+        "the weights of its sample sum to 2",
+    ),
+    "no draws": (
+        lambda file: [
+            forge_array(file, f"ensemble/{name}", lambda v: v[:0]) for name in ("draws", "weights")
+        ],
+        "its mixture is empty",
+    ),
+    "another file": (
+        lambda file: [
+            file.__delitem__("runs/X"),
+            file.create_dataset("runs/X", (18, 2), "f8", external=[("/etc/passwd", 0, 288)]),
+        ],
+        "its /runs/X is kept in another file",
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+def test_forged_values_are_refused(emulator: paims.Emulator, tmp_path: Path, forgery: str) -> None:
+    forge, message = FORGED[forgery]
+    path = tmp_path / "emulator.h5"
+    emulator.save(path)
+    with changed(path) as file:
+        forge(file)
+    with pytest.raises(EmulatorFileError, match=message):
+        paims.load_emulator(path)

@@ -9,7 +9,7 @@ from scipy.integrate import dblquad, quad
 from scipy.special import gammaln
 
 import paims
-from paims import gp
+from paims import diagnostics, gp, simulators
 
 
 def correlation(X: np.ndarray, lengths: np.ndarray, nugget: float) -> np.ndarray:
@@ -243,7 +243,28 @@ def test_total_effects_are_those_of_a_known_function() -> None:
     X = np.random.default_rng(1).random((60, 2))
     y = X[:, 0] + 2.0 * X[:, 1]  # Variances 1/12 and 4/12: a fifth and four fifths.
     emulator = paims.Emulator(mean="linear", n_samples=300, random_state=0).fit(X, y)
-    np.testing.assert_allclose(emulator.map_.effects, [0.2, 0.8], atol=0.04)
+    share = 4.0 * np.ptp(X[:, 1]) ** 2 / (np.ptp(X[:, 0]) ** 2 + 4.0 * np.ptp(X[:, 1]) ** 2)
+    np.testing.assert_allclose(emulator.map_.effects, [1.0 - share, share], rtol=1e-6)
     ratio = emulator.map_.effects[1] / emulator.map_.effects[0]
     assert ratio == pytest.approx((2.0 * np.ptp(X[:, 1]) / np.ptp(X[:, 0])) ** 2, rel=1e-6)
     assert emulator.map_.curvatures.max() < 1e-3
+
+
+def test_effects_are_the_sobol_indices_of_the_mode() -> None:
+    simulator = simulators.branin
+    X = simulator.design(18, 4)
+    emulator = paims.Emulator(n_samples=300, random_state=0).fit(X, simulator(X))
+    mode, posterior = emulator.map_, emulator.posterior_
+    phi = posterior.kernel.from_length_scale(mode.length_scales / emulator.inputs_.range)
+    u = posterior.from_physical(phi[None], np.array([mode.nugget]))
+    exact = diagnostics.sobol_indices(posterior, u).total
+    np.testing.assert_allclose(mode.effects, exact, rtol=1e-6)
+
+
+def test_effects_with_a_trend_of_the_users_are_estimated() -> None:
+    X = np.random.default_rng(1).random((60, 2))
+    y = X[:, 0] + 2.0 * X[:, 1]
+    emulator = paims.Emulator(
+        mean=lambda X: np.column_stack([np.ones(len(X)), X]), n_samples=300, random_state=0
+    ).fit(X, y)
+    np.testing.assert_allclose(emulator.map_.effects, [0.2, 0.8], atol=0.04)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paims.experiments import Check, _checks
-from paims.experiments._quadrature import Moments
-from paims.experiments._surface import GridMode
+from paims.experiments._grids import GridMode, Moments
 
 A = GridMode(np.array([-2.7, -0.1]), -0.7, 0.3)
 B = GridMode(np.array([-1.9, -2.2]), 0.0, 0.7)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from paims import simulators
 from paims.experiments import Settings
-from paims.experiments._accuracy import make_tests
-from paims.experiments._fits import Runs
-from paims.experiments._quadrature import quadrature
-from paims.experiments._surface import GridMode, Surface, grid_modes, surface
-from paims.experiments.branin import letters
-from paims.experiments.two_d_model import letters as letters_by_mass
+from paims.experiments._fits import Fit, Runs, make_tests
+from paims.experiments._functions import branin_letters, letters_by_mass
+from paims.experiments._grids import GridMode, Surface, grid_modes, quadrature, surface
 
 AXIS = np.linspace(-7.0, 14.0, 106)
 GRID = np.stack(np.meshgrid(AXIS, AXIS, indexing="ij"), axis=-1)
@@ -76,7 +75,7 @@ class TestLetters:
     def test_branin_by_what_the_paper_says(self) -> None:
         places = {"A": (-2.7, 0.0), "B": (-1.9, -2.2), "C": (5.0, 9.3), "D": (11.7, 11.4)}
         modes = [GridMode(np.array(place), 0.0, 0.1) for place in places.values()]
-        named = letters(modes[::-1])
+        named = branin_letters(modes[::-1])
         assert list(named) == list("ABCD")
         for letter, place in places.items():
             assert tuple(named[letter].location) == place
@@ -128,3 +127,9 @@ class TestTestSets:
         )
         assert np.array_equal(one.X_small, same.X_small)
         assert not np.array_equal(one.X_small, other.X_small)
+
+
+def test_the_mixture_of_a_scheme_is_its_own() -> None:
+    nothing: Any = None
+    kinds = [Fit(s, nothing, nothing, {}, ()).mixture for s in ("paper", "default")]
+    assert kinds == ["optimum", "posterior"]

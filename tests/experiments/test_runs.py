@@ -14,8 +14,8 @@ from paims.cli._app import app
 from paims.experiments import Check, Outcome, Settings
 from paims.experiments._checks import at_temperature_one
 from paims.experiments._fits import Runs, fit
+from paims.experiments._grids import quadrature
 from paims.experiments._planar import _LOWER, _UPPER
-from paims.experiments._quadrature import quadrature
 from paims.inference import density, reference
 from paims.sampling import anneal
 

@@ -16,13 +16,17 @@ import numpy as np
 import pytest
 from tests.gp.oracle import Oracle
 
+from paims import gp
 from paims.gp import _compiled, _twin
 from paims.gp._compiled import contrasts, core_terms, prepare
-from paims.gp._compiled_lanes import layout, make_run
-from paims.gp._compiled_simd import entry, exp_expm1, load, store
+from paims.gp._compiled._lanes import layout, make_run
+from paims.gp._compiled._simd import entry, exp_expm1, load, store
 
-KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 POWER = 1.6
+KERNELS = {name: cls() for name, cls in gp.KERNELS.items()}
+KERNELS["power_exponential"] = gp.PowerExponential(POWER)
+each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+SMOOTH = KERNELS["squared_exponential"]
 
 
 def basis(name: str, X: np.ndarray) -> np.ndarray:
@@ -47,10 +51,13 @@ def problem(n: int, p: int, mean: str = "linear", m: int = 7, seed: int = 0) -> 
 
 
 def run(
-    data: tuple[Any, ...], code: int = 0, information: int = 2, n_jobs: int | None = None
+    data: tuple[Any, ...],
+    kernel: gp.Kernel = SMOOTH,
+    information: int = 2,
+    n_jobs: int | None = None,
 ) -> np.ndarray:
     X, H, y, phi, delta = data
-    return core_terms(X, H, y, code, POWER, phi, delta, information, n_jobs)
+    return core_terms(X, H, y, kernel, phi, delta, information, n_jobs)
 
 
 @entry
@@ -87,13 +94,13 @@ def test_exponential_at_its_ends() -> None:
 
 @pytest.mark.parametrize("information", [0, 1, 2])
 @pytest.mark.parametrize("mean", ["zero", "constant", "linear", "rotated", "no constant"])
-@pytest.mark.parametrize("code", range(5), ids=KERNELS)
-def test_equals_twin(code: int, mean: str, information: int) -> None:
+@each_kernel
+def test_equals_twin(kernel: gp.Kernel, mean: str, information: int) -> None:
     data = problem(17, 3, mean)
     X, H, y, phi, delta = data
-    expected = _twin.core_terms(X, H, y, code, POWER, phi, delta, information)
+    expected = _twin.core_terms(X, H, y, kernel, phi, delta, information)
     assert np.isfinite(expected).all()
-    np.testing.assert_allclose(run(data, code, information), expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(run(data, kernel, information), expected, rtol=1e-9, atol=1e-10)
 
 
 # every remainder of the tiles, of the groups and strips, and more inputs or basis functions
@@ -110,9 +117,10 @@ def test_equals_twin_for_every_size(n: int, p: int, mean: str) -> None:
     X, H, y, phi, delta = data
     # with one degree of freedom every M_i is a multiple of the identity and I is singular
     information = 2 if n - H.shape[1] > p + 1 else 0
-    expected = _twin.core_terms(X, H, y, 2, POWER, phi, delta, information)
+    kernel = KERNELS["matern52"]
+    expected = _twin.core_terms(X, H, y, kernel, phi, delta, information)
     assert np.isfinite(expected).all()
-    np.testing.assert_allclose(run(data, 2, information), expected, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(run(data, kernel, information), expected, rtol=1e-8, atol=1e-9)
 
 
 # Far from the centre: long and short lengths, tiny and dominant nuggets, and rows of the
@@ -140,8 +148,8 @@ def test_keeps_digits_far_out(
     with mp.workdps(60):
         truth = Oracle(X, y, kernel, POWER, "linear", log_phi, delta).core_terms()
     data = (X, H, y, np.exp([log_phi]), np.array([delta]))
-    code = KERNELS.index(kernel)
-    actual = np.array([*run(data, code, 1)[0], run(data, code, 2)[0, 3]])
+    found = KERNELS[kernel]
+    actual = np.array([*run(data, found, 1)[0], run(data, found, 2)[0, 3]])
     expected = np.array([float(value) for value in truth.values()])
     actual[2], expected[2] = np.log([actual[2], expected[2]])
     error = np.abs(actual - expected)
@@ -193,8 +201,8 @@ def test_nugget_out_of_range_fails_alone(delta: float) -> None:
 def test_no_nugget_has_no_row() -> None:
     X, H, y, phi, delta = problem(8, 2)
     data = X, H, y, phi, 0.0 * delta
-    assert np.isfinite(run(data, 1, 1)).all()
-    assert np.isnan(run(data, 1, 2)).all()
+    assert np.isfinite(run(data, KERNELS["matern32"], 1)).all()
+    assert np.isnan(run(data, KERNELS["matern32"], 2)).all()
 
 
 def test_parallel_rows_of_the_information_matrix_fail() -> None:
@@ -202,15 +210,15 @@ def test_parallel_rows_of_the_information_matrix_fail() -> None:
     X = np.array([0.0, 0.01, 1.0, 2.0, 3.0])[:, None] * np.array([1.0, 1.5])
     phi = np.exp(np.random.default_rng(0).uniform(-10.0, -8.0, (40, 2)))
     data = X, X[:, :0], np.cos(X[:, 0]), phi, np.full(40, 0.1)
-    assert np.isfinite(run(data, 0, 0)).all()
-    assert np.isnan(run(data, 0, 1)).all()
+    assert np.isfinite(run(data, SMOOTH, 0)).all()
+    assert np.isnan(run(data, SMOOTH, 1)).all()
 
 
 def test_equal_runs_without_nugget_fail() -> None:
     # the last pivot is 0 up to rounding, which makes it positive for half of the points
     X, H, y, phi, delta = problem(12, 2, m=200)
     X[7], H[7] = X[3], H[3]
-    assert np.isnan(run((X, H, y, phi, 0.0 * delta), 2, 0)).all()
+    assert np.isnan(run((X, H, y, phi, 0.0 * delta), KERNELS["matern52"], 0)).all()
 
 
 @pytest.mark.parametrize("columns", [[1.0, 0.0], [1.0, 2.0]], ids=["zero", "parallel"])
@@ -221,33 +229,33 @@ def test_dependent_basis_fails(columns: list[float]) -> None:
     assert np.isnan(run((X, H, y, phi, delta))).all()
 
 
-@pytest.mark.parametrize("code", range(5), ids=KERNELS)
+@each_kernel
 @pytest.mark.parametrize("phi", [5e-324, 1e-310, 1e-200, 1e-5])
-def test_only_equal_runs_are_correlated_at_short_lengths(code: int, phi: float) -> None:
+def test_only_equal_runs_are_correlated_at_short_lengths(kernel: gp.Kernel, phi: float) -> None:
     X, H, y, _, _ = problem(10, 20, "zero")
     X[1] = X[0]  # distances of 0 must not become 0 times infinity
     data = X, H, y, np.full((1, 20), phi), np.array([0.5])
-    log_det_K, log_det_HKH, S2, log_det_I = run(data, code, 0)[0]
+    log_det_K, log_det_HKH, S2, log_det_I = run(data, kernel, 0)[0]
     assert log_det_K == pytest.approx(math.log(1.5**2 - 1.0) + 8.0 * math.log(1.5), rel=1e-14)
     expected = (1.5 * (y[0] ** 2 + y[1] ** 2) - 2.0 * y[0] * y[1]) / 1.25 + (
         y[2:] ** 2
     ).sum() / 1.5
     assert pytest.approx(expected, rel=1e-14) == S2
     assert (log_det_HKH, log_det_I) == (0.0, 0.0)
-    assert np.isnan(run(data, code, 1)).all()  # the data say nothing of phi
+    assert np.isnan(run(data, kernel, 1)).all()  # the data say nothing of phi
 
 
-@pytest.mark.parametrize("code", range(5), ids=KERNELS)
-def test_total_correlation_has_only_the_nugget(code: int) -> None:
+@each_kernel
+def test_total_correlation_has_only_the_nugget(kernel: gp.Kernel) -> None:
     X, H, y, _, _ = problem(10, 2, "constant")
-    log_det_K, _, S2, _ = run((X, H, y, np.full((1, 2), 1e200), np.array([0.5])), code, 0)[0]
+    log_det_K, _, S2, _ = run((X, H, y, np.full((1, 2), 1e200), np.array([0.5])), kernel, 0)[0]
     assert log_det_K == pytest.approx(math.log(10.5) + 9.0 * math.log(0.5), rel=1e-13)
     assert pytest.approx(10.0 * y.var() / 0.5, rel=1e-13) == S2
 
 
 def test_large_nugget() -> None:
     X, H, y, phi, _ = problem(10, 2, "constant", m=1)
-    log_det_K = run((X, H, y, phi, np.array([1e100])), 0, 0)[0, 0]
+    log_det_K = run((X, H, y, phi, np.array([1e100])), SMOOTH, 0)[0, 0]
     assert log_det_K == pytest.approx(1000.0 * math.log(10.0), rel=1e-14)
 
 
@@ -278,14 +286,13 @@ def test_workspace_grows_with_p_times_n_squared() -> None:
         ({"y": np.zeros(7)}, r"y \(n,\).*\(7,\)"),
         ({"phi": np.ones((3, 1))}, r"phi \(m, p\).*\(3, 1\)"),
         ({"H": np.ones((8, 8))}, "8 basis functions need more than 8 runs"),
-        ({"kernel_code": 5}, "kernel_code must be 0 to 4.*got 5"),
-        ({"information": 3}, "information 0, 1 or 2.*3"),
+        ({"information": 3}, "information must be 0, 1 or 2; got 3"),
     ],
 )
 def test_errors_say_what_came(change: dict[str, Any], message: str) -> None:
     X, H, y, phi, delta = problem(8, 2, m=3)
     arguments = {
-        "X": X, "H": H, "y": y, "kernel_code": 0, "power": 2.0,
+        "X": X, "H": H, "y": y, "kernel": SMOOTH,
         "phi": phi, "delta": delta, "information": 1,
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
@@ -307,9 +314,10 @@ def test_cached_code_knows_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 PROCESS = """
 import numpy as np
-from paims.gp import _compiled
+from paims.gp import SquaredExponential, _compiled
 X = np.random.default_rng(0).random((9, 2))
-out = _compiled.core_terms(X, np.ones((9, 1)), X[:, 0] ** 2, 0, 2.0, X[:3] + 0.5, X[:3, 1], 2)
+kernel = SquaredExponential()
+out = _compiled.core_terms(X, np.ones((9, 1)), X[:, 0] ** 2, kernel, X[:3] + 0.5, X[:3, 1], 2)
 print(out.tobytes().hex(), len(_compiled._run.stats.cache_hits))
 """
 
@@ -327,9 +335,9 @@ def test_code_cached_by_another_process(tmp_path: Path) -> None:
     assert first[0] == second[0]
 
 
-@pytest.mark.parametrize("code", range(5), ids=KERNELS)
-def test_prepared_runs_give_the_same_bits(code: int) -> None:
+@each_kernel
+def test_prepared_runs_give_the_same_bits(kernel: gp.Kernel) -> None:
     X, H, y, phi, delta = problem(12, 3)
-    prepared = prepare(X, H, y, code, POWER)
-    again = core_terms(X, H, y, code, POWER, phi, delta, 2, None, prepared)
-    np.testing.assert_array_equal(again, run((X, H, y, phi, delta), code))
+    prepared = prepare(X, H, y, kernel)
+    again = core_terms(X, H, y, kernel, phi, delta, 2, None, prepared)
+    np.testing.assert_array_equal(again, run((X, H, y, phi, delta), kernel))

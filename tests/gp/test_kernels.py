@@ -8,15 +8,18 @@ import pytest
 from tests.gp import oracle
 
 from paims.gp import (
+    KERNELS,
+    ExponentialKernel,
     Kernel,
-    Matern32,
+    Matern,
     Matern52,
-    Matern72,
     Posterior,
     PowerExponential,
     SquaredExponential,
+    _compiled,
+    _twin,
 )
-from paims.gp._kernels import COMPILED_KERNELS, as_kernel, compiled_code
+from paims.gp._kernels import as_kernel, has_form
 
 
 class Spherical(Kernel):
@@ -43,19 +46,9 @@ class SlowMatern52(Kernel):
         return t**2 * (1.0 + t) / 3.0 * np.exp(-t)
 
 
-KERNELS = [
-    SquaredExponential(),
-    Matern32(),
-    Matern52(),
-    Matern72(),
-    PowerExponential(),
-    PowerExponential(1.2),
-    PowerExponential(2.0),
-    Spherical(),
-    SlowMatern52(),
-]
-BUILT_IN = KERNELS[:7]
-each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+BUILT_IN = [cls() for cls in KERNELS.values()] + [PowerExponential(1.2), PowerExponential(2.0)]
+EVERY = [*BUILT_IN, Spherical(), SlowMatern52()]
+each_kernel = pytest.mark.parametrize("kernel", EVERY, ids=repr)
 each_built_in = pytest.mark.parametrize("kernel", BUILT_IN, ids=repr)
 
 
@@ -143,7 +136,7 @@ def test_minus_one_keeps_digits_for_long_ranges(kernel: Kernel) -> None:
         expected = oracle.correlation(kernel.name, getattr(kernel, "power", None), *exact) - 1
     actual = kernel.correlation_minus_one(np.array([x]), np.array([w]), np.exp([log_phi]))[0, 0, 0]
     # A Matern factor's own 1 + t against exp(t) still costs digits: t^2 is left of t.
-    tolerance = 1e-7 if isinstance(kernel, Matern32 | Matern52 | Matern72) else 1e-13
+    tolerance = 1e-7 if isinstance(kernel, Matern) else 1e-13
     assert abs(actual / float(expected) - 1.0) < tolerance
 
 
@@ -198,17 +191,70 @@ def test_users_kernel_runs_through_the_twin() -> None:
     assert np.isfinite(Posterior(X, y, Spherical())(u)).all()
 
 
-def test_a_subclass_does_not_inherit_compiled_code() -> None:
-    class Changed(SquaredExponential):
-        def scaled(self, distance, phi):
-            return distance / phi
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "factor",
+        "factor_derivative",
+        "correlation",
+        "correlation_minus_one",
+        "correlation_and_derivatives",
+    ],
+)
+def test_a_subclass_with_a_formula_of_its_own_is_not_compiled(formula: str) -> None:
+    changed = type("Changed", (SquaredExponential,), {formula: lambda self, *arguments: None})
 
-    assert [compiled_code(cls()) for cls in COMPILED_KERNELS] == [0, 1, 2, 3, 4]
-    assert compiled_code(Changed()) is None
+    class Rescaled(SquaredExponential):
+        scale = 1.0
+
+    assert all(has_form(cls()) for cls in KERNELS.values())
+    assert has_form(Rescaled())
+    assert not has_form(changed())
+    assert not has_form(SlowMatern52())
+
+
+def test_polynomials_of_the_matern_family() -> None:
+    coefficients = {
+        1: [1, 1],
+        2: [1, 1, 1 / 3],
+        3: [1, 1, 2 / 5, 1 / 15],
+        4: [1, 1, 3 / 7, 2 / 21, 1 / 105],
+    }
+    for order, expected in coefficients.items():
+        kernel = type("Some", (Matern,), {"order": order})()
+        np.testing.assert_array_equal(kernel.form.polynomial, expected)
+        assert kernel.scale**2 == pytest.approx(2 * order + 1)
+
+
+def test_a_users_numbers_run_compiled_as_through_numpy() -> None:
+    class Damped(ExponentialKernel):
+        """The polynomial's slope does not vanish at 0, and phi is a cubed length."""
+
+        scale, phi_power, power = 0.7, 3.0, 0.5
+        polynomial = (1, 0.5, 0.25)
+
+    rng = np.random.default_rng(3)
+    X = rng.random((12, 2))
+    y = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2
+    phi, delta = np.exp(rng.normal(size=(9, 2))), np.full(9, 1e-3)
+    H = np.ones((12, 1))
+    for kernel in (Damped(), type("Matern112", (Matern,), {"order": 5})()):
+        assert has_form(kernel)
+        arguments = X, H, y, kernel, phi, delta, 2
+        np.testing.assert_allclose(
+            _compiled.core_terms(*arguments), _twin.core_terms(*arguments), rtol=1e-9
+        )
+        for i in range(2):
+            step = np.where(np.arange(2) == i, 1e-5, 0.0)
+            above, below = (kernel.correlation(X, X, phi * np.exp(s)) for s in (step, -step))
+            derivative = kernel.correlation_and_derivatives(X, X, phi)[1][:, i]
+            np.testing.assert_allclose(derivative, (above - below) / 2e-5, atol=1e-9)
 
 
 def test_names_and_errors() -> None:
-    for name in ("squared_exponential", "matern32", "matern52", "matern72", "power_exponential"):
+    names = ["matern32", "matern52", "matern72", "power_exponential", "squared_exponential"]
+    assert set(names) <= set(KERNELS)
+    for name in names:
         assert as_kernel(name).name == name
     kernel = PowerExponential(1.5)
     assert as_kernel(kernel) is kernel

@@ -5,15 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paims.gp import Basis, Constant, Linear, Posterior, Quadratic, UserBasis, Zero
-from paims.gp._means import as_basis, design_matrix
+from paims.gp import (
+    MEANS,
+    Basis,
+    Constant,
+    Linear,
+    Polynomial,
+    Posterior,
+    Quadratic,
+    UserBasis,
+    Zero,
+)
+from paims.gp._means import as_basis, design_matrix, is_polynomial
 
 
 def with_sine(X: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(X)), np.sin(X[:, 0])])
 
 
-BASES = [Zero(), Constant(), Linear(), Quadratic(), UserBasis(with_sine)]
+EVERY = [*(cls() for cls in MEANS.values()), UserBasis(with_sine)]
 
 
 @pytest.fixture
@@ -21,7 +31,7 @@ def X() -> np.ndarray:
     return np.random.default_rng(0).random((20, 3))
 
 
-@pytest.mark.parametrize("basis", BASES, ids=lambda basis: type(basis).__name__)
+@pytest.mark.parametrize("basis", EVERY, ids=lambda basis: type(basis).__name__)
 def test_conformance(basis: Basis, X: np.ndarray) -> None:
     H = design_matrix(basis, X)
     assert H.dtype == np.float64
@@ -42,7 +52,8 @@ def test_values() -> None:
 
 
 def test_names_and_errors() -> None:
-    for name in ("zero", "constant", "linear", "quadratic"):
+    assert {"constant", "linear", "quadratic", "zero"} <= set(MEANS)
+    for name in MEANS:
         assert as_basis(name).name == name
     assert as_basis(with_sine).function is with_sine
     with pytest.raises(ValueError, match=r"'linear'.*got 'cubic'"):
@@ -104,3 +115,26 @@ def test_user_basis_equals_the_built_in_one(X: np.ndarray) -> None:
     u = np.random.default_rng(1).normal(size=(5, 4))
     by_hand = Posterior(X, y, mean=lambda X: np.column_stack([np.ones(len(X)), X]))
     np.testing.assert_array_equal(by_hand(u), Posterior(X, y, mean="linear")(u))
+
+
+def test_a_polynomial_stays_one_in_other_units(X: np.ndarray) -> None:
+    class Cubic(Polynomial):
+        def exponents(self, n_inputs):
+            return np.array([e for e in np.ndindex((4,) * n_inputs) if sum(e) <= 3])
+
+    a, b = np.array([0.3, -2.0, 5.0]), np.array([2.0, 0.1, 7.0])
+    for basis in [*(cls() for cls in MEANS.values()), Cubic()]:
+        assert is_polynomial(basis)
+        np.testing.assert_allclose(basis(a + b * X), basis(X) @ basis.affine(a, b).T, rtol=1e-12)
+        exponents = basis.exponents(3)
+        values = np.prod(X[:, None, :] ** exponents, axis=2)
+        np.testing.assert_allclose(basis(X), values, rtol=1e-14)
+
+
+def test_values_of_its_own_are_not_told_by_exponents() -> None:
+    class Centred(Linear):
+        def __call__(self, X):
+            return super().__call__(X - 0.5)
+
+    assert not is_polynomial(Centred())
+    assert not is_polynomial(UserBasis(with_sine))

@@ -19,14 +19,17 @@ from paims.gp import (
     Kernel,
     Matern52,
     Posterior,
+    PowerExponential,
     SquaredExponential,
     _twin,
 )
-from paims.gp.__main__ import main
 
 
 class ViaTwin(SquaredExponential):
-    """A kernel without compiled code."""
+    """A kernel that might have changed a formula."""
+
+    def factor(self, distance, phi):
+        return super().factor(distance, phi)
 
 
 def runs(n: int = 14, p: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -284,7 +287,7 @@ def test_built_in_kernels_run_compiled_and_others_do_not(monkeypatch: pytest.Mon
     def refuse(*args: object) -> None:
         raise AssertionError("the twin was called")
 
-    monkeypatch.setattr(_twin, "core_terms_of_kernel", refuse)
+    monkeypatch.setattr(_twin, "core_terms", refuse)
     Posterior(X, y, Matern52())(u)
     with pytest.raises(AssertionError, match="the twin was called"):
         Posterior(X, y, ViaTwin())(u)
@@ -345,10 +348,21 @@ def test_import_is_light() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_demo_prints_a_finite_table(capsys: pytest.CaptureFixture[str]) -> None:
-    main()
-    lines = capsys.readouterr().out.strip().splitlines()
-    rows = [line.split(")")[1].split() for line in lines[-5:]]
-    values = np.array(rows, dtype=float)
-    assert values.shape == (5, 8)
-    assert np.isfinite(values).all()
+def test_a_residual_lost_to_underflow_is_a_failure() -> None:
+    X, y = runs()
+    posterior = Posterior(X, 1e-170 * y)
+    u = points(5, posterior)
+    assert (posterior.parts(u)["S2"] == 0.0).all()
+    assert np.isneginf(posterior(u)).all()
+    assert (posterior.n_evaluations, posterior.n_failures) == (5, 5)
+
+
+def test_another_kernel_is_seen_at_the_next_call() -> None:
+    X, y = runs()
+    posterior = Posterior(X, y, PowerExponential(1.9))
+    u = points(5, posterior)
+    posterior(u)
+    posterior.kernel = PowerExponential(1.3)
+    np.testing.assert_array_equal(posterior(u), Posterior(X, y, PowerExponential(1.3))(u))
+    posterior.kernel.power = 1.5
+    np.testing.assert_array_equal(posterior(u), Posterior(X, y, PowerExponential(1.5))(u))

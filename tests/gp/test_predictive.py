@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from tests.gp.oracle import DIGITS, Oracle
 
-from paims.gp import Posterior, PowerExponential
+from paims.gp import KERNELS, MEANS, Posterior, PowerExponential
 from paims.gp import _predictive as predictive
-
-KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
-MEANS = ["zero", "constant", "linear", "quadratic"]
 
 
 def runs(n: int = 13, p: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -200,3 +197,14 @@ def test_bad_new_inputs() -> None:
         posterior.predict(draws(), np.array([[0.0, np.nan]]))
     with pytest.raises(ValueError, match="u must be a batch"):
         posterior.predict(draws()[0], new_inputs())
+
+
+def test_a_range_that_overflows_predicts_nothing() -> None:
+    # All correlations are 1, and with a nugget the matrix has a factor nonetheless.
+    X, y = runs()
+    posterior = Posterior(X, y)
+    u = draws(3)
+    u[1, 0] = 800.0
+    prediction = posterior.predict(u, new_inputs())
+    for array in (prediction.mean, prediction.scale2):
+        assert np.isnan(array).all(axis=1).tolist() == [False, True, False]

@@ -12,7 +12,8 @@ from scipy.integrate import quad
 from scipy.special import roots_legendre
 
 from paims.gp import (
-    Flat,
+    KERNELS,
+    PRIORS,
     JointlyRobust,
     LogLaplace,
     LogNormal,
@@ -24,7 +25,6 @@ from paims.gp import (
 from paims.gp._kernels import as_kernel
 from paims.gp._priors import as_prior
 
-KERNELS = ["squared_exponential", "matern32", "matern52", "matern72", "power_exponential"]
 NORMALISED = [
     JointlyRobust(include_nugget=False),
     JointlyRobust(a=0.5, b=1.5, include_nugget=False),
@@ -35,8 +35,8 @@ NORMALISED = [
     SciPyPrior(stats.gamma(2.0, scale=3.0)),
     SciPyPrior([stats.invgamma(2.0)]),
 ]
-PRIORS = [Reference(), JointlyRobust(), LogNormal(), LogLaplace(), Flat()]
-PRIORS += [SciPyPrior(stats.gamma(2.0)), SciPyPrior([stats.lognorm(1.0), stats.invgamma(2.0)])]
+EVERY = [cls() for cls in PRIORS.values()]
+EVERY += [SciPyPrior(stats.gamma(2.0)), SciPyPrior([stats.lognorm(1.0), stats.invgamma(2.0)])]
 
 
 def runs(n: int = 12, p: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +128,7 @@ def tail(posterior: Posterior, direction: tuple[int, ...], sign: int) -> np.ndar
 @pytest.mark.parametrize(
     ("prior", "nugget_prior"),
     [(Reference(), "reference")]
-    + [(prior, name) for prior in PRIORS if prior.proper for name in ("uniform", "beta")],
+    + [(prior, name) for prior in EVERY if prior.proper for name in ("uniform", "beta")],
     ids=repr,
 )
 def test_posterior_falls_in_every_direction(prior: Prior, nugget_prior: str, kernel: str) -> None:
@@ -149,7 +149,7 @@ def test_flat_prior_does_not_claim_to_be_proper() -> None:
         np.testing.assert_allclose(np.diff(tail(posterior, direction, sign)), 0.0, atol=1e-3)
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+@pytest.mark.parametrize("prior", EVERY, ids=repr)
 def test_conformance(prior: Prior) -> None:
     X, y = runs()
     u = np.random.default_rng(2).normal(size=(9, 3))
@@ -181,7 +181,8 @@ def test_repr_says_which_distributions() -> None:
 
 
 def test_names_and_errors() -> None:
-    for name in ("reference", "jointly_robust", "log_normal", "log_laplace", "flat"):
+    assert {"flat", "jointly_robust", "log_laplace", "log_normal", "reference"} <= set(PRIORS)
+    for name in PRIORS:
         assert as_prior(name).name == name
     assert isinstance(as_prior(stats.gamma(2.0)), SciPyPrior)
     assert isinstance(as_prior([stats.gamma(2.0)] * 2), SciPyPrior)

@@ -11,7 +11,17 @@ import pytest
 from scipy.io import loadmat
 from tests.gp import oracle
 
-from paims.gp import JointlyRobust, Posterior, PowerExponential, _compiled, _twin
+from paims.gp import (
+    KERNELS,
+    MEANS,
+    PRIORS,
+    JointlyRobust,
+    Posterior,
+    PowerExponential,
+    SquaredExponential,
+    _compiled,
+    _twin,
+)
 
 ENGINES = {"twin": _twin.core_terms, "compiled": _compiled.core_terms}
 CASES = json.loads(oracle.VALUES.read_text())
@@ -50,7 +60,8 @@ def test_branin_points(engine: str, branin: dict[str, Any]) -> None:
         (2, branin["log_det_I_with_nugget"]),
     ]:
         expected = np.column_stack([branin["terms"][:, :3], expected_information])
-        actual = ENGINES[engine](X, H, y, 0, 0.0, branin["phi"], branin["nugget"], information)
+        points = branin["phi"], branin["nugget"]
+        actual = ENGINES[engine](X, H, y, SquaredExponential(), *points, information)
         error = np.abs(actual / expected - 1.0)
         assert (error <= tolerance[:, None]).all(), f"information={information}\n{error}"
 
@@ -99,6 +110,13 @@ def test_posterior_equals_oracle(
         np.testing.assert_allclose(
             parts[name], expected, rtol=1e-9, atol=1e-11, err_msg=name, strict=False
         )
+
+
+def test_the_oracle_knows_every_kernel_and_mean() -> None:
+    # If not: python -m tests.gp.oracle
+    assert {case["kernel"] for case in CASES} == set(KERNELS)
+    assert {case["mean"] for case in CASES} == set(MEANS)
+    assert {case["prior"] for case in CASES} == set(PRIORS)
 
 
 @pytest.mark.slow

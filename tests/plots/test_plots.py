@@ -68,10 +68,9 @@ GRID = np.linspace(-3.0, 3.0, 31)
 HEIGHT = GRID[:, None] ** 2 + 2.0 * GRID[None] ** 2
 UNSTABLE = np.where(GRID[:, None] > 2.0, np.inf, HEIGHT)
 CLOUDS = [
-    SimpleNamespace(level=level, points=RNG.normal(size=(50, 2)), temperature=temperature,
-                    first=0.7, second=0.5)
+    plots.LevelCloud(level, RNG.normal(size=(50, 2)), temperature, first=0.7, second=0.5)
     for level, temperature in enumerate((np.inf, 12.5, 1.0))
-]  # fmt: skip
+]
 QUANTILES = np.sort(RNG.normal(size=(5, 3)), axis=0)
 SINGLE: dict[str, Callable[[Any], Axes]] = {
     "level_curves": lambda ax: plots.level_curves(
@@ -391,3 +390,19 @@ def test_spread_has_all_values_and_marks() -> None:
 def test_residuals_without_numbers() -> None:
     ax = plots.residuals(RESIDUALS, numbers=False)
     assert "48" not in [text.get_text() for text in ax.texts]
+
+
+def test_places_that_are_not_needed_are_empty() -> None:
+    axes = plots.marginals(RNG.normal(size=(50, 4)), np.ones(50), ["a", "b", "c", "d"])
+    figure = axes[0].figure
+    assert len(axes) == 4
+    assert [ax.get_visible() for ax in figure.axes] == [True] * 4 + [False] * 2
+
+
+def test_joint_errors_are_marked_outside_their_own_bound() -> None:
+    result = diagnostics.JointErrors(
+        np.array([0.1, -1.7, 1.2]), np.arange(3), "cholesky", 3, 1.5, "simulation"
+    )
+    ax = plots.joint_errors(result)
+    crosses = next(line for line in ax.lines if line.get_marker() == "X")
+    np.testing.assert_array_equal(crosses.get_ydata(), [-1.7])

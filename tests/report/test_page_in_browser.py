@@ -11,8 +11,38 @@ import pandas as pd
 import pytest
 
 import paims
-from paims import simulators
+from paims import gp, simulators
 from paims.report import Provenance, render_report
+
+
+class RationalQuadratic(gp.Kernel):
+    """A user's kernel."""
+
+    def factor(self, distance, phi):
+        return (1.0 + distance**2 / (4.0 * phi**2)) ** -2.0
+
+    def factor_derivative(self, distance, phi):
+        s = distance**2 / (4.0 * phi**2)
+        return 4.0 * s * (1.0 + s) ** -3.0
+
+
+class Spherical(gp.Kernel):
+    """A user's kernel with a kink away from 0."""
+
+    def factor(self, distance, phi):
+        s = np.minimum(distance / phi, 1.0)
+        return 1.0 - 1.5 * s + 0.5 * s**3
+
+    def factor_derivative(self, distance, phi):
+        s = np.minimum(distance / phi, 1.0)
+        return 1.5 * s - 1.5 * s**3
+
+
+class Matern92(gp.Matern):
+    """A user's kernel that is told by a number."""
+
+    order = 4
+
 
 CASES: dict[str, dict[str, Any]] = {
     "squared exponential, linear": {},
@@ -24,6 +54,9 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "matern72, linear": {"kernel": "matern72"},
     "power exponential, zero": {"kernel": "power_exponential", "mean": "zero"},
+    "a user's smooth kernel": {"kernel": RationalQuadratic(), "nugget": 1e-8},
+    "a user's rough kernel": {"kernel": Spherical()},
+    "a user's number": {"kernel": Matern92()},
 }  # fmt: skip
 DEFAULT = "squared exponential, linear"
 

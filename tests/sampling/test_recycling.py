@@ -243,13 +243,15 @@ class TestParetoK:
     """The shape of the tail of importance weights, against ArviZ and against known tails."""
 
     @pytest.mark.parametrize("shape", [-0.4, 0.2, 0.6, 1.2])
-    @pytest.mark.parametrize("n", [60, 500, 20_000])
+    # Numbers whose tail, the smaller of n/5 and 3 sqrt(n), is whole: we round it up, ArviZ down.
+    @pytest.mark.parametrize("n", [60, 400, 22_500])
     def test_agrees_with_arviz(self, n: int, shape: float) -> None:
-        arviz = pytest.importorskip("arviz", reason="ArviZ is an extra")
+        stats = pytest.importorskip("arviz_stats.base", reason="ArviZ is an extra")
         rng = np.random.default_rng(n)
         u = rng.random(n)
         log_weight = np.log1p(((1 - u) ** -shape - 1) / shape) - 5.0
-        _, expected = arviz.psislw(log_weight.copy())
+        # ArviZ takes log likelihoods, whose inverses are the weights.
+        _, expected = stats.array_stats.psislw(-log_weight)
         assert pareto_k(log_weight) == pytest.approx(float(expected), abs=1e-8)
 
     @pytest.mark.parametrize("shape", [0.2, 0.5, 0.9])

@@ -178,7 +178,7 @@ class TestText:
 
 class TestOtherFormats:
     def test_inference_data(self, weighted: SampleResult) -> None:
-        pytest.importorskip("arviz", reason="ArviZ is an extra")
+        pytest.importorskip("arviz_base", reason="ArviZ is an extra")
         data = weighted.to_inference_data(random_state=1)
         assert list(data.posterior.data_vars) == ["x1", "x2"]
         assert data.posterior.sizes == {"chain": 1, "draw": int(weighted.effective_size)}
@@ -189,7 +189,7 @@ class TestOtherFormats:
         assert np.mean(x[:, 0]) == pytest.approx(weighted.mean[0], abs=0.05)
 
     def test_inference_data_of_a_number(self, weighted: SampleResult) -> None:
-        pytest.importorskip("arviz", reason="ArviZ is an extra")
+        pytest.importorskip("arviz_base", reason="ArviZ is an extra")
         data = weighted.to_inference_data(n_draws=77)
         assert data.posterior.sizes["draw"] == 77
 
@@ -198,7 +198,7 @@ class TestOtherFormats:
     ) -> None:
         import sys
 
-        monkeypatch.setitem(sys.modules, "arviz", None)
+        monkeypatch.setitem(sys.modules, "arviz_base", None)
         with pytest.raises(ImportError, match=r"pip install 'paims\[arviz\]'"):
             weighted.to_inference_data()
 

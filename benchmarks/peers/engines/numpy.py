@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.throughput import FloatArray, naive_terms
-from paims.gp import _twin
+from paims.gp import SquaredExponential, _twin
 
 N_POINTS = 16
 
@@ -29,7 +29,7 @@ def batch(
     """Stacks of matrices."""
 
     def work() -> int:
-        _twin.core_terms(X, H, y, 0, 2.0, phi, delta, 1, 1)
+        _twin.core_terms(X, H, y, SquaredExponential(), phi, delta, 1, 1)
         return len(phi)
 
     return work

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 import paims
-from paims.cli._errors import CommandError, ExitCode
-from paims.cli._files import check_target, write_text
 from paims.cli._running import (
+    CommandError,
+    ExitCode,
     collected_warnings,
     command,
     print_json,
@@ -18,7 +20,14 @@ from paims.cli._running import (
     say,
     working,
 )
-from paims.cli._tables import STANDARD, format_csv, read_table
+from paims.cli._tables import (
+    STANDARD,
+    check_target,
+    delimiter_of,
+    format_csv,
+    read_table,
+    write_text,
+)
 
 app = typer.Typer(
     name="paims",
@@ -44,6 +53,25 @@ _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, f
 _Seed = Annotated[
     int, typer.Option("--seed", min=0, help="The same seed gives the same result, to the bit.")
 ]
+
+
+class _NamesInHelp(TyperCommand):
+    """A command whose help lists what the registries of the library name."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Put the names where the options' help has ``{kernels}`` and the like."""
+        from paims import gp  # noqa: PLC0415 - slow to import
+
+        names = {
+            "kernels": ", ".join(gp.KERNELS),
+            "means": ", ".join(gp.MEANS),
+            "priors": ", ".join(gp.PRIORS),
+            "nugget_priors": ", ".join(gp.NUGGET_PRIORS),
+        }
+        for parameter in self.params:
+            if isinstance(parameter, TyperOption) and parameter.help:
+                parameter.help = parameter.help.format(**names)
+        super().format_help(ctx, formatter)
 
 
 def _version(wanted: bool) -> None:
@@ -72,12 +100,13 @@ def demo(
     as_json: _Json = False,
 ) -> None:
     """Try everything: simulate runs of Branin's function, fit, predict, check and report."""
-    from paims.cli._demo import run_demo  # noqa: PLC0415 - slow to import
+    from paims.cli._examples import run_demo  # noqa: PLC0415 - slow to import
 
     run_demo(Path(out), force, as_json)
 
 
 @app.command(
+    cls=_NamesInHelp,
     epilog=(
         "Examples:  paims fit runs.csv --output y   |   paims fit runs.csv --output flow "
         "--inputs depth,width --save flow.h5 --kernel matern52   |   cat runs.csv | paims fit - "
@@ -103,26 +132,21 @@ def fit(
     kernel: Annotated[
         str,
         typer.Option(
-            help="squared_exponential, matern32, matern52, matern72, power_exponential; several "
-            "as a,b,c: the one with the highest evidence; auto: of the smooth ones."
+            help="{kernels}; several as a,b,c: the one with the highest evidence; "
+            "auto: of the smooth ones."
         ),
     ] = "squared_exponential",
-    mean: Annotated[
-        str, typer.Option(help="Trend: linear, constant, quadratic or zero.")
-    ] = "linear",
+    mean: Annotated[str, typer.Option(help="Trend: {means}.")] = "linear",
     prior: Annotated[
         str,
-        typer.Option(
-            help="Of the length-scales: reference, jointly_robust (for many runs), log_normal, "
-            "log_laplace or flat."
-        ),
+        typer.Option(help="Of the length-scales: {priors}; jointly_robust is for many runs."),
     ] = "reference",
     nugget: Annotated[
         str, typer.Option(help="Noise: 'estimate', or a fixed share of the variance such as 0.")
     ] = "estimate",
     nugget_prior: Annotated[
         str,
-        typer.Option(help="Of an estimated nugget: spike_slab, uniform, beta or reference."),
+        typer.Option(help="Of an estimated nugget: {nugget_priors}."),
     ] = "spike_slab",
     n_samples: Annotated[
         int | None, typer.Option("--samples", help="Points of the sampler at each level.")
@@ -143,7 +167,7 @@ def fit(
 
     A fit that was interrupted goes on when the command is given again.
     """
-    from paims.cli._fit import Resumable, fit_emulator, names_of, select  # noqa: PLC0415 - slow to import
+    from paims.cli._fit import Resumable, fit_and_save, fixed_or_estimated, names_of, select  # noqa: PLC0415 - slow to import
 
     if save == STANDARD:
         raise CommandError("An emulator cannot go to standard output; give --save a file name.")
@@ -154,39 +178,22 @@ def fit(
         "kernel": names_of(kernel) if "," in kernel else kernel,
         "mean": mean,
         "prior": prior,
-        "nugget": _nugget(nugget),
+        "nugget": fixed_or_estimated(nugget),
         "nugget_prior": nugget_prior,
         "n_samples": n_samples,
         "random_state": seed,
         "n_jobs": jobs,
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force)
-    emulator, provenance = fit_emulator(table, selection, arguments, as_json, resumable)
-
-    from paims.cli._describe import emulator_as_dict, print_emulator  # noqa: PLC0415
-    from paims.report import save_with_provenance  # noqa: PLC0415
-
-    try:
-        save_with_provenance(emulator, save, provenance)
-    except OSError as error:
-        raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
-    resumable.done()
+    facts = fit_and_save(table, selection, arguments, as_json, resumable, save)
     if as_json:
-        print_json({"file": save, **emulator_as_dict(emulator, provenance)})
+        print_json({"file": save, **facts})
         return
-    print_emulator(emulator, provenance)
+
+    from paims.cli._describe import print_emulator  # noqa: PLC0415 - slow to import
+
+    print_emulator(facts)
     say(f"Saved to {save}. Next: paims report {save}")
-
-
-def _nugget(text: str) -> str | float:
-    if text == "estimate":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise CommandError(
-            f"--nugget must be 'estimate' or a number such as 0 or 1e-6; got {text!r}."
-        ) from None
 
 
 @app.command(
@@ -209,12 +216,13 @@ def predict(
 ) -> None:
     """Predict at new inputs: the table again, with mean, std and an interval for each row."""
     from paims.cli._emulators import (  # noqa: PLC0415 - slow to import
-        changed_constants,
+        extrapolation,
         inputs_of,
-        n_outside,
+        joined,
         open_emulator,
+        predict_rows,
+        prediction_columns,
     )
-    from paims.cli._predict import joined, predict_rows, prediction_columns  # noqa: PLC0415
 
     if not 0.0 < level < 1.0:
         raise CommandError(f"--level must lie between 0 and 1, such as 0.95; got {level:g}.")
@@ -224,17 +232,9 @@ def predict(
     X = inputs_of(loaded, table)
     columns = prediction_columns(provenance.output, level)
     header, rows = joined(table, columns, predict_rows(loaded, X, level, smooth, as_json))
-    outside, changed = n_outside(loaded, X), changed_constants(loaded, X)
-    if outside and not as_json:
-        say(
-            f"warning: {outside} of {len(table)} rows lie outside the range of the runs; there "
-            "the emulator extrapolates."
-        )
-    if changed and not as_json:
-        say(
-            f"warning: {', '.join(changed)} took one value only in the runs; the emulator knows "
-            "nothing of what other values change."
-        )
+    outside, notes = extrapolation(loaded, X)
+    for note in () if as_json else notes:
+        say(f"warning: {note}")
     if as_json:
         records = [dict(zip(header, row, strict=True)) for row in rows]
         result = {"level": level, "outside": outside, "rows": records}
@@ -242,13 +242,9 @@ def predict(
             print_json(result)
             return
         print_json({**result, "rows": len(rows), "file": out})
-    write_text(out, format_csv(header, rows, _delimiter(out)))
+    write_text(out, format_csv(header, rows, delimiter_of(out)))
     if out != STANDARD and not as_json:
         say(f"{len(rows)} predictions written to {out}.")
-
-
-def _delimiter(out: str) -> str:
-    return "\t" if out.lower().endswith((".tsv", ".tab")) else ","
 
 
 @app.command(
@@ -284,31 +280,13 @@ def report(
         held_out = (inputs_of(loaded, table), table.values([provenance.output])[:, 0])
     points = None if new is None else inputs_of(loaded, read_table(new))
 
-    from paims.report import answers, render_report, study  # noqa: PLC0415 - slow to import
+    from paims.cli._emulators import write_report  # noqa: PLC0415 - slow to import
 
-    with collected_warnings(), working("Computing diagnostics and drawing figures", as_json):
-        numbers = study(loaded, held_out)
-        page = render_report(loaded, provenance, new_inputs=points, title=title, numbers=numbers)
-    write_text(out, page)
-    found = answers(numbers)
+    found, size = write_report(loaded, provenance, out, held_out, points, title, as_json)
     if as_json:
-        print_json(
-            {
-                "file": out,
-                "bytes": len(page.encode()),
-                "answers": {
-                    answer.key: {
-                        "question": answer.question,
-                        "short": answer.short,
-                        "text": answer.text,
-                        "tone": answer.tone,
-                    }
-                    for answer in found
-                },
-            }
-        )
-        return
-    if out != STANDARD:
+        told = {answer.pop("key"): answer for answer in map(asdict, found)}
+        print_json({"file": out, "bytes": size, "answers": told})
+    elif out != STANDARD:
         for answer in found:
             typer.echo(f"{answer.question} {answer.short}.")
         say(f"Report written to {out}.")
@@ -338,19 +316,19 @@ def diagnose(
         validation_as_dict,
     )
     from paims.cli._emulators import inputs_of, open_emulator  # noqa: PLC0415
-    from paims.report import held_out_checks, left_out  # noqa: PLC0415
 
     loaded, provenance = open_emulator(emulator)
     if runs is None:
-        loo = left_out(loaded)
-        if loo is None:
-            raise CommandError("There are too few runs to leave one out; give held-out runs.")
-        title, checks = "Each run predicted from all others", loo_as_dict(loo)
+        try:
+            checks = loo_as_dict(loaded.leave_one_out())
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        title = "Each run predicted from all others"
     else:
         table = read_table(runs)
         X, y = inputs_of(loaded, table), table.values([provenance.output])[:, 0]
         with collected_warnings(), working("Computing diagnostics", as_json):
-            checks = validation_as_dict(held_out_checks(loaded, X, y))
+            checks = validation_as_dict(loaded.ensemble_.validate(loaded.inputs_.apply(X), y))
         title = f"{table.name} against the emulator"
     if as_json:
         print_json(checks)
@@ -384,8 +362,7 @@ def sample(
     as_json: _Json = False,
 ) -> None:
     """Write draws of the length-scales and the nugget, in your units."""
-    from paims.cli._emulators import open_emulator  # noqa: PLC0415 - slow to import
-    from paims.cli._predict import draws, write_netcdf  # noqa: PLC0415
+    from paims.cli._emulators import draws, open_emulator, write_netcdf  # noqa: PLC0415 - slow to import
 
     check_target(out, force)
     if weighted and n_draws is not None:
@@ -395,7 +372,7 @@ def sample(
     if out.lower().endswith(".nc"):
         write_netcdf(Path(out), names, values)
     elif not (as_json and out == STANDARD):
-        write_text(out, format_csv(names, values.tolist(), _delimiter(out)))
+        write_text(out, format_csv(names, values.tolist(), delimiter_of(out)))
     if as_json:
         told: dict[str, Any] = {"n_draws": len(values), "columns": names}
         if out == STANDARD:
@@ -415,19 +392,19 @@ def info(
 ) -> None:
     """Say what is in a file: an emulator with its modes, or a table with its columns."""
     from paims.cli._describe import (  # noqa: PLC0415 - slow to import
-        emulator_as_dict,
         print_emulator,
         print_table,
         table_as_dict,
     )
     from paims.cli._emulators import open_emulator  # noqa: PLC0415
+    from paims.emulator._description import emulator_facts  # noqa: PLC0415
 
     if Path(file).suffix.lower() in (".h5", ".hdf5"):
-        emulator, provenance = open_emulator(file)
+        facts = emulator_facts(*open_emulator(file))
         if as_json:
-            print_json(emulator_as_dict(emulator, provenance))
+            print_json(facts)
         else:
-            print_emulator(emulator, provenance)
+            print_emulator(facts)
         return
     about = table_as_dict(read_table(file))
     if as_json:
@@ -467,6 +444,6 @@ def reproduce(
     as_json: _Json = False,
 ) -> None:
     """Run the paper's experiments: its figures, its table beside ours, its findings checked."""
-    from paims.cli._reproduce import run_reproduce  # noqa: PLC0415 - slow to import
+    from paims.cli._examples import run_reproduce  # noqa: PLC0415 - slow to import
 
     run_reproduce(experiment, scheme, seed, n_samples, Path(out), force, as_json)

@@ -9,8 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from paims.cli._errors import CommandError, Interrupted
-from paims.cli._running import collected_warnings, interruptible, say
+from paims.cli._running import (
+    CommandError,
+    Interrupted,
+    collected_warnings,
+    interruptible,
+    say,
+)
 from paims.cli._tables import Table
 
 if TYPE_CHECKING:
@@ -107,6 +112,40 @@ class Resumable:
         if not self.kept:
             for file in self.files():
                 file.unlink(missing_ok=True)
+
+
+def fixed_or_estimated(nugget: str) -> str | float:
+    """The nugget of the option."""
+    if nugget == "estimate":
+        return nugget
+    try:
+        return float(nugget)
+    except ValueError:
+        raise CommandError(
+            f"--nugget must be 'estimate' or a number such as 0 or 1e-6; got {nugget!r}."
+        ) from None
+
+
+def fit_and_save(
+    table: Table,
+    selection: Selection,
+    options: dict[str, Any],
+    quiet: bool,
+    resumable: Resumable,
+    save: str,
+) -> dict[str, Any]:
+    """Fit and save an emulator; return its facts."""
+    emulator, provenance = fit_emulator(table, selection, options, quiet, resumable)
+
+    from paims.emulator._description import emulator_facts  # noqa: PLC0415 - slow to import
+    from paims.report import save_with_provenance  # noqa: PLC0415
+
+    try:
+        save_with_provenance(emulator, save, provenance)
+    except OSError as error:
+        raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
+    resumable.done()
+    return emulator_facts(emulator, provenance)
 
 
 def fit_emulator(

@@ -13,15 +13,32 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from functools import wraps
 from types import FrameType
 from typing import Any, ParamSpec
 
 import typer
 
-from paims.cli._errors import CommandError, ExitCode, Interrupted
-
 P = ParamSpec("P")
+
+
+class ExitCode(IntEnum):
+    """Exit codes of all commands."""
+
+    OK = 0
+    ERROR = 1  # bad data, bad file, nothing to do
+    USAGE = 2  # the command line itself is wrong
+    CHECKS = 3  # diagnose: a check speaks against the emulator; reproduce: a finding fails
+    INTERRUPTED = 130  # Ctrl-C
+
+
+class CommandError(Exception):
+    """An error that its user can mend; the message says how."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C; the message says what was kept."""
 
 
 def say(text: str) -> None:

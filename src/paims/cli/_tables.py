@@ -1,6 +1,8 @@
-"""Tables in and out: CSV, TSV, Parquet; every error names file, row and column.
+"""Tables in, files out.
 
-Rows are counted as an editor or a spreadsheet shows them: the header is row 1.
+Tables are CSV, TSV or Parquet; every error names file, row and column, and rows are counted as an
+editor or a spreadsheet shows them: the header is row 1. Files are never overwritten unasked, and
+written whole or not at all.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.cli._errors import CommandError
+from paims._sealed import whole_file
+from paims.cli._running import CommandError
 
 STANDARD = "-"
 _PARQUET = (".parquet", ".pq")
@@ -196,6 +200,11 @@ def _from_parquet(path: Path) -> Table:
     return Table(path.name, columns, rows, list(range(2, len(rows) + 2)))
 
 
+def delimiter_of(target: str) -> str:
+    """What separates the columns of a file to be written, by its name."""
+    return "\t" if target.lower().endswith(_TABBED) else ","
+
+
 def format_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
     """A table as text; floats with all the digits that they need, no more."""
     buffer = io.StringIO()
@@ -204,3 +213,47 @@ def format_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: 
     for row in rows:
         writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in row])
     return buffer.getvalue()
+
+
+def check_target(target: str, force: bool) -> None:
+    """Raise if a file could not be written, before the work that fills it."""
+    if target == STANDARD:
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise CommandError(f"{target} is a folder; give the name of a file.")
+    if path.exists() and not force:
+        raise CommandError(f"{target} exists already; --force replaces it.")
+    if not path.parent.is_dir():
+        raise CommandError(f"There is no folder {path.parent} to write {path.name} into.")
+    if not os.access(path.parent, os.W_OK):
+        raise CommandError(f"The folder {path.parent} cannot be written to.")
+
+
+def make_folder(folder: Path, names: Iterable[str], force: bool) -> None:
+    """Make the folder that files of these names go into; raise if it holds one of them."""
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder} is a file; give --out a folder.")
+    there = [name for name in names if (folder / name).exists()]
+    if there and not force:
+        raise CommandError(
+            f"{folder} already holds {', '.join(there)}; --force replaces them, --out takes "
+            "another folder."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"The folder {folder} cannot be made: {error.strerror}.") from None
+
+
+def write_text(target: str, text: str) -> None:
+    """Write a file whole, or to standard output for ``-``."""
+    if target == STANDARD:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        with whole_file(Path(target)) as out:
+            out.write(text.encode())
+    except OSError as error:
+        raise CommandError(f"{target} cannot be written: {error.strerror}.") from None

@@ -5,67 +5,34 @@ parts. Leave-one-out without refits: :func:`leave_one_out`. Which inputs matter:
 and its parts. Figures of all of these are in :mod:`paims.plots`.
 """
 
-from paims.diagnostics._calibration import (
-    Coverage,
-    Uniformity,
-    coverage_curve,
-    pit,
-    reference_pit,
-    uniformity,
+from paims.diagnostics import (
+    _calibration,
+    _effects,
+    _joint,
+    _leave_one_out,
+    _prediction,
+    _residuals,
+    _scores,
+    _screening,
+    _validation,
 )
-from paims.diagnostics._crps import crps
-from paims.diagnostics._joint import JointErrors, cholesky_errors, eigen_errors
-from paims.diagnostics._leave_one_out import LeaveOneOut, leave_one_out
-from paims.diagnostics._length_scales import LengthScales, length_scales
-from paims.diagnostics._mahalanobis import Mahalanobis, mahalanobis
-from paims.diagnostics._main_effects import MainEffects, main_effects
-from paims.diagnostics._marginals import Components, Prediction
-from paims.diagnostics._residuals import (
-    QuantileQuantile,
-    Residuals,
-    quantile_quantile,
-    standardised_residuals,
-)
-from paims.diagnostics._scores import Scores, nlpd, rmse, scores
-from paims.diagnostics._screening import Inertness, Screening, inertness, screen
-from paims.diagnostics._sobol import SobolIndices, sobol_indices
-from paims.diagnostics._validation import Validation, validate
+from paims.diagnostics._calibration import *  # noqa: F403 - what a module exports is public
+from paims.diagnostics._effects import *  # noqa: F403
+from paims.diagnostics._joint import *  # noqa: F403
+from paims.diagnostics._leave_one_out import *  # noqa: F403
+from paims.diagnostics._prediction import *  # noqa: F403
+from paims.diagnostics._residuals import *  # noqa: F403
+from paims.diagnostics._scores import *  # noqa: F403
+from paims.diagnostics._screening import *  # noqa: F403
+from paims.diagnostics._validation import *  # noqa: F403
 
-__all__ = [
-    "Components",
-    "Coverage",
-    "Inertness",
-    "JointErrors",
-    "LeaveOneOut",
-    "LengthScales",
-    "Mahalanobis",
-    "MainEffects",
-    "Prediction",
-    "QuantileQuantile",
-    "Residuals",
-    "Scores",
-    "Screening",
-    "SobolIndices",
-    "Uniformity",
-    "Validation",
-    "cholesky_errors",
-    "coverage_curve",
-    "crps",
-    "eigen_errors",
-    "inertness",
-    "leave_one_out",
-    "length_scales",
-    "mahalanobis",
-    "main_effects",
-    "nlpd",
-    "pit",
-    "quantile_quantile",
-    "reference_pit",
-    "rmse",
-    "scores",
-    "screen",
-    "sobol_indices",
-    "standardised_residuals",
-    "uniformity",
-    "validate",
-]
+__all__: list[str] = []
+__all__ += _calibration.__all__
+__all__ += _effects.__all__
+__all__ += _joint.__all__
+__all__ += _leave_one_out.__all__
+__all__ += _prediction.__all__
+__all__ += _residuals.__all__
+__all__ += _scores.__all__
+__all__ += _screening.__all__
+__all__ += _validation.__all__

@@ -11,6 +11,8 @@ import numpy as np
 
 from paims._arrays import FloatArray
 
+__all__ = ["MAX_ROWS", "add", "gram", "multiply", "total", "two_product"]
+
 Pair = tuple[FloatArray, FloatArray]
 
 _SPLIT = 134217729.0  # 2^27 + 1

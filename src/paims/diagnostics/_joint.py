@@ -1,12 +1,14 @@
 r"""Errors that take the correlation of the predictions into account.
 
-After Bastos & O'Hagan (2009), section 4.2-4.3. With the predictive covariance V of the k outputs,
+After Bastos & O'Hagan (2009), sections 4.2 and 4.3. With the predictive covariance V of the k
+outputs,
 
 - pivoted Cholesky, :math:`P^T V P = L L^T`: :math:`e = L^{-1} P^T (y - \mu)`. The first output is
   the one with the largest variance, each next the one with the largest variance given those
   before it. Large errors early speak against the variance, large errors late against the
   correlation;
-- eigenvectors, :math:`V = G \Lambda G^T`: :math:`e = \Lambda^{-1/2} G^T (y - \mu)`.
+- eigenvectors, :math:`V = G \Lambda G^T`: :math:`e = \Lambda^{-1/2} G^T (y - \mu)`;
+- Mahalanobis distance, :math:`D^2 = (y-\mu)^T V^{-1} (y-\mu)`: all errors in one number.
 
 Given right predictions the errors have mean 0, variance 1 and no correlation.
 """
@@ -17,18 +19,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, norm, t
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+from scipy.stats import binomtest, chi2, f, norm, t
 
 from paims._arrays import FloatArray, IntArray
-from paims.diagnostics._whitening import (
-    RTOL,
-    Whitening,
-    checked_difference,
-    checked_samples,
-    variance_dof,
-)
+from paims.diagnostics._prediction import as_dof, as_outputs
+from paims.gp._checks import as_float_array, check_finite
 
-__all__ = ["JointErrors", "cholesky_errors", "eigen_errors"]
+__all__ = ["JointErrors", "Mahalanobis", "cholesky_errors", "eigen_errors", "mahalanobis"]
+
+# What is left of a variance below this part of the largest is round-off of the covariance.
+_RTOL = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,11 @@ class JointErrors:
     def passed(self) -> bool:
         """Whether that probability is not below 0.01."""
         return self.p_outside >= 0.01
+
+    @property
+    def on_the_safe_side(self) -> bool:
+        """Whether errors are no larger than announced."""
+        return self.n_outside <= 0.05 * self.rank
 
     @property
     def verdict(self) -> str:
@@ -137,10 +144,10 @@ def cholesky_errors(
     -------
     JointErrors
     """
-    difference, cov = checked_difference(y, mean, cov)
-    whiten = Whitening(cov)
-    sampled = None if samples is None else whiten(checked_samples(samples, mean))
-    bound, reference = _bound(variance_dof(dof), sampled)
+    difference, cov = _checked_difference(y, mean, cov)
+    whiten = _Whitening(cov)
+    sampled = None if samples is None else whiten(_checked_samples(samples, mean))
+    bound, reference = _bound(_variance_dof(dof), sampled)
     return JointErrors(
         whiten(difference), whiten.order, "cholesky", len(difference), bound, reference
     )
@@ -153,13 +160,158 @@ def eigen_errors(
 
     Parameters are those of :func:`cholesky_errors`.
     """
-    difference, cov = checked_difference(y, mean, cov)
+    difference, cov = _checked_difference(y, mean, cov)
     value, vector = np.linalg.eigh(cov)
     if not value[-1] > 0.0:
         raise ValueError("The predictive covariance has no positive eigenvalue.")
-    kept = np.flatnonzero(value > RTOL * value[-1])[::-1]
+    kept = np.flatnonzero(value > _RTOL * value[-1])[::-1]
     whiten = vector[:, kept] / np.sqrt(value[kept])
-    sampled = None if samples is None else checked_samples(samples, mean) @ whiten
-    bound, reference = _bound(variance_dof(dof), sampled)
+    sampled = None if samples is None else _checked_samples(samples, mean) @ whiten
+    bound, reference = _bound(_variance_dof(dof), sampled)
     order = np.argmax(np.abs(vector[:, kept]), axis=0)
     return JointErrors(difference @ whiten, order, "eigen", len(difference), bound, reference)
+
+
+@dataclass(frozen=True, eq=False)
+class Mahalanobis:
+    r"""Mahalanobis distance of k outputs from their prediction, and what is usual for it.
+
+    Attributes
+    ----------
+    distance2 : float
+        :math:`D^2`.
+    rank : int
+        Number of outputs that count; for a right prediction E D^2 = rank.
+    n_outputs : int
+    reference : str
+        "scaled F" (one Student-t: :math:`\frac{\nu}{(\nu-2)k} D^2 \sim F_{k,\nu}`, exact),
+        "chi-square" (one normal, exact), or "simulation" (a mixture: the distance of
+        joint samples of the prediction itself).
+    lower, median, upper : float
+        2.5 %, 50 % and 97.5 % quantiles of the reference.
+    p_value : float
+        Probability of a distance at least as large as the observed one.
+    """
+
+    distance2: float
+    rank: int
+    n_outputs: int
+    reference: str
+    lower: float
+    median: float
+    upper: float
+    p_value: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the distance is within the range of 99 % of right predictions."""
+        return 0.005 <= self.p_value <= 0.995
+
+    @property
+    def on_the_safe_side(self) -> bool:
+        """Whether errors are no larger than announced."""
+        return self.distance2 < self.median
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in words."""
+        text = (
+            f"Squared Mahalanobis distance {self.distance2:.4g}, usual is {self.lower:.4g} to "
+            f"{self.upper:.4g} ({self.reference}; p = {self.p_value:.2g}). "
+        )
+        if self.passed:
+            return text + "All outputs together agree with the prediction."
+        if self.p_value < 0.5:
+            return text + (
+                "All outputs together are further off than the emulator thinks possible: its "
+                "variance is too small or its correlation too strong. See which errors are large."
+            )
+        return text + "All outputs together are closer than announced: a cautious emulator."
+
+
+def mahalanobis(
+    y: Any, mean: Any, cov: Any, *, dof: float | None = None, samples: Any = None
+) -> Mahalanobis:
+    r"""Mahalanobis distance with its reference distribution.
+
+    For one Student-t with :math:`\nu` degrees of freedom :math:`\frac{\nu}{(\nu-2)k} D^2 \sim
+    F_{k,\nu}` (Bastos & O'Hagan's equation for :math:`D_{MD}`), for one normal
+    :math:`D^2 \sim \chi^2_k`. For a mixture neither holds, and ``samples`` give the reference.
+
+    Parameters are those of :func:`cholesky_errors`.
+    """
+    difference, cov = _checked_difference(y, mean, cov)
+    freedom = _variance_dof(dof)
+    whiten = _Whitening(cov)
+    distance2 = float(np.sum(whiten(difference) ** 2))
+    rank = len(whiten.order)
+    levels = [0.025, 0.5, 0.975]
+    if samples is not None:
+        sampled = np.sum(whiten(_checked_samples(samples, mean)) ** 2, axis=1)
+        reference = "simulation"
+        quantiles = np.quantile(sampled, levels)
+        # The observed distance is one more of them: the probability is never 0.
+        p_value = (1.0 + np.sum(sampled >= distance2)) / (1.0 + len(sampled))
+    elif np.isinf(freedom):
+        reference = "chi-square"
+        quantiles = chi2.ppf(levels, rank)
+        p_value = chi2.sf(distance2, rank)
+    else:
+        reference = "scaled F"
+        scale = rank * (freedom - 2.0) / freedom
+        quantiles = scale * f.ppf(levels, rank, freedom)
+        p_value = f.sf(distance2 / scale, rank, freedom)
+    lower, median, upper = (float(value) for value in quantiles)
+    return Mahalanobis(
+        distance2, rank, len(difference), reference, lower, median, upper, float(p_value)
+    )
+
+
+class _Whitening:
+    """The pivoted Cholesky factor of a covariance matrix, without what is only round-off."""
+
+    def __init__(self, cov: FloatArray) -> None:
+        largest = float(np.diag(cov).max())
+        if not largest > 0.0:
+            raise ValueError("The predictive covariance has no positive variance on its diagonal.")
+        factor, pivots, rank, _ = dpstrf(cov, tol=_RTOL * largest, lower=1)
+        self.order = (pivots - 1)[:rank]
+        self.factor = np.tril(factor[:rank, :rank])
+
+    def __call__(self, difference: FloatArray) -> FloatArray:
+        """Errors ``(..., rank)`` of differences ``(..., k)``."""
+        errors = solve_triangular(self.factor, difference[..., self.order].T, lower=True)
+        return np.asarray(errors, dtype=np.float64).T
+
+
+def _checked_difference(y: Any, mean: Any, cov: Any) -> tuple[FloatArray, FloatArray]:
+    """Outputs minus their means, and the covariance."""
+    mean = as_float_array("mean", mean, 1)
+    cov = as_float_array("cov", cov, 2)
+    k = len(mean)
+    if cov.shape != (k, k):
+        raise ValueError(f"cov must have shape ({k}, {k}) for {k} means; got {cov.shape}.")
+    check_finite("mean", mean)
+    check_finite("cov", cov)
+    return as_outputs(y, k) - mean, cov
+
+
+def _checked_samples(samples: Any, mean: Any) -> FloatArray:
+    """Joint samples minus the means."""
+    samples = as_float_array("samples", samples, 2)
+    if samples.shape[1] != len(mean) or len(samples) < 100:
+        raise ValueError(
+            f"samples must have shape (size, {len(mean)}) with a size of at least 100; got "
+            f"{samples.shape}."
+        )
+    check_finite("samples", samples)
+    difference: FloatArray = samples - np.asarray(mean)
+    return difference
+
+
+def _variance_dof(dof: float | None) -> float:
+    """Degrees of freedom of a distribution that has a covariance."""
+    value = as_dof(dof)
+    if value <= 2.0:
+        raise ValueError(f"A Student-t with dof <= 2 has no covariance; got dof={dof!r}.")
+    return value

@@ -19,14 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from paims._arrays import FloatArray, IntArray
-from paims.diagnostics._calibration import Coverage, Uniformity, coverage_curve, uniformity
-from paims.diagnostics._marginals import Marginals, as_outputs, as_weights
-from paims.diagnostics._psis import smoothed_log_weights
-from paims.diagnostics._residuals import Residuals, residuals_of_marginals
-from paims.diagnostics._scores import Scores, scores_of_marginals
+from paims._student import StudentMixtures
+from paims.diagnostics._calibration import Coverage, Uniformity, coverage_curve, pit, uniformity
+from paims.diagnostics._prediction import as_outputs, as_weights
+from paims.diagnostics._residuals import Residuals, standardised_residuals
+from paims.diagnostics._scores import Scores, scores
 from paims.gp import Predictive
+from paims.sampling._recycling import pareto_k
 
 __all__ = ["LeaveOneOut", "leave_one_out"]
 
@@ -92,6 +94,15 @@ class LeaveOneOut:
     def indispensable(self) -> IntArray:
         """Runs (positions) without which the trend is not determined."""
         return np.flatnonzero(np.isnan(self.mean))
+
+    @property
+    def checks(self) -> dict[str, tuple[bool, str]]:
+        """Name of each check, whether it passed, and its verdict."""
+        named: dict[str, Residuals | Coverage] = {
+            "single errors": self.residuals,
+            "coverage": self.coverage,
+        }
+        return {name: (check.passed, check.verdict) for name, check in named.items()}
 
     @property
     def passed(self) -> bool:
@@ -160,7 +171,7 @@ def leave_one_out(
     location, scale, dof = _usable(predictive, w)
     with np.errstate(divide="ignore"):
         log_w = np.log(w)
-    everything = Marginals(location, scale, w[:, None], dof)
+    everything = StudentMixtures(location, scale, w[:, None], dof)
     log_p = everything.component_logpdf(y)
     run_weights = np.empty((m, n))
     k = np.full(n, np.nan)
@@ -173,9 +184,9 @@ def leave_one_out(
     chosen = np.flatnonzero(possible)
     if not chosen.size:
         raise ValueError("No run could be left out: all predictions are NaN.")
-    mixture = Marginals(location[:, chosen], scale[:, chosen], run_weights[:, chosen], dof)
-    residuals = residuals_of_marginals(y[chosen], mixture)
-    pit = mixture.cdf(y[chosen])
+    mixture = StudentMixtures(location[:, chosen], scale[:, chosen], run_weights[:, chosen], dof)
+    residuals = standardised_residuals(y[chosen], mixture)
+    transforms = pit(y[chosen], mixture)
 
     def spread(values: FloatArray) -> FloatArray:
         result = np.full(n, np.nan)
@@ -188,15 +199,15 @@ def leave_one_out(
         std=spread(residuals.std),
         standardised=spread(residuals.standardised),
         scores=spread(residuals.scores),
-        pit=spread(pit),
+        pit=spread(transforms),
         log_density=spread(mixture.logpdf(y[chosen])),
         n_draws=n_draws,
         pareto_k=k,
         effective_size=spread(1.0 / (mixture.weights**2).sum(axis=0)),
-        summary=scores_of_marginals(y[chosen], mixture),
+        summary=scores(y[chosen], mixture),
         residuals=residuals,
-        coverage=coverage_curve(pit),
-        uniformity=uniformity(pit),
+        coverage=coverage_curve(transforms),
+        uniformity=uniformity(transforms),
     )
 
 
@@ -218,3 +229,70 @@ def _usable(predictive: Predictive, w: FloatArray) -> tuple[FloatArray, FloatArr
     location = np.where(valid, predictive.mean, 0.0)
     scale = np.sqrt(np.where(valid, predictive.scale2, 1.0))
     return location, scale, float(predictive.dof)
+
+
+def smoothed_log_weights(
+    log_weight: FloatArray, smooth_above: float = 0.5
+) -> tuple[FloatArray, float]:
+    """Pareto smoothed importance sampling (Vehtari et al. 2024): tame the largest weights.
+
+    The largest min(0.2 n, 3 sqrt(n)) weights are replaced by the expected order statistics of a
+    generalised Pareto distribution with shape k-hat and the scale of largest likelihood given it;
+    none becomes larger than the largest was.
+
+    Parameters
+    ----------
+    log_weight : (n,) ndarray
+        Unnormalised; ``-inf`` for no weight.
+    smooth_above : float, default 0.5
+        Nothing is changed for k-hat up to this: the weights have a finite variance.
+
+    Returns
+    -------
+    log_weight : (n,) ndarray
+        Their exponentials sum to 1.
+    k : float
+        k-hat; infinite when there are too few weights to tell.
+    """
+    positive = np.isfinite(log_weight)
+    values = log_weight[positive] - log_weight[positive].max()
+    k = pareto_k(values)
+    if smooth_above < k < np.inf:
+        values = _smoothed(values, k)
+    result = np.full_like(log_weight, -np.inf)
+    result[positive] = values - np.log(np.exp(values).sum())
+    return result, k
+
+
+def _smoothed(values: FloatArray, k: float) -> FloatArray:
+    """Values with the tail replaced, the largest of them being 0."""
+    n_tail = int(np.ceil(min(0.2 * len(values), 3.0 * np.sqrt(len(values)))))
+    order = np.argsort(values, kind="stable")
+    cutoff = np.exp(values[order[-n_tail - 1]])
+    tail = order[-n_tail:]
+    exceedance = np.exp(values[tail]) - cutoff
+    if not exceedance[-1] > 0.0:
+        return values
+    scale = _pareto_scale(exceedance, k)
+    level = (np.arange(n_tail) + 0.5) / n_tail
+    result = values.copy()
+    # Quantiles of the generalised Pareto distribution, scale ((1 - p)^-k - 1) / k.
+    result[tail] = np.log(cutoff + scale * np.expm1(-k * np.log1p(-level)) / k)
+    return np.minimum(result, 0.0)
+
+
+def _pareto_scale(x: FloatArray, k: float) -> float:
+    r"""Scale of largest likelihood given the shape k > 0.
+
+    The likelihood equation :math:`\frac1n \sum (1+k) x_i / (s + k x_i) = 1` has a left side that
+    falls from (1 + k)/k to 0.
+    """
+
+    def excess(s: float) -> float:
+        return float(np.mean((1.0 + k) * x / (s + k * x))) - 1.0
+
+    upper = (1.0 + k) * float(x.mean())
+    lower = upper
+    while excess(lower) < 0.0 and lower > 1e-300 * upper:
+        lower *= 0.1
+    return float(brentq(excess, lower, upper)) if excess(lower) > 0.0 else lower

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.stats import beta, binomtest, norm
 
 from paims._arrays import FloatArray, IntArray
-from paims.diagnostics._marginals import Marginals, Prediction, as_marginals, as_outputs
+from paims._student import StudentMixtures
+from paims.diagnostics._prediction import Prediction, paired
 
 __all__ = ["QuantileQuantile", "Residuals", "quantile_quantile", "standardised_residuals"]
 
@@ -25,28 +26,40 @@ class Residuals:
     ----------
     observed, mean, std : (k,) ndarray
         Output, predictive mean and predictive standard deviation.
-    standardised : (k,) ndarray
-        (observed - mean) / std.
     scores : (k,) ndarray
-        Normal scores :math:`\Phi^{-1}(F_i(y_i))`: the same for a normal prediction, and standard
-        normal for every right prediction, also for a mixture with heavy tails.
-    n_outside : int
-        How many have \|score\| > 1.96, that is, lie outside their 95 % interval.
-    p_outside : float
-        Two-sided binomial probability of a count so far from k/20, as if the outputs were
-        independent.
-    p_largest : float
-        Probability that the largest \|score\| of k independent ones is as large as it was.
+        Normal scores :math:`\Phi^{-1}(F_i(y_i))`: (observed - mean) / std for a normal prediction,
+        and standard normal for every right prediction, also for a mixture with heavy tails.
     """
 
     observed: FloatArray
     mean: FloatArray
     std: FloatArray
-    standardised: FloatArray
     scores: FloatArray
-    n_outside: int
-    p_outside: float
-    p_largest: float
+
+    @property
+    def standardised(self) -> FloatArray:
+        """(observed - mean) / std, shape ``(k,)``."""
+        difference = self.observed - self.mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(difference == 0.0, 0.0, difference / self.std)
+
+    @property
+    def n_outside(self) -> int:
+        r"""How many have \|score\| > 1.96, that is, lie outside their 95 % interval."""
+        return int(np.sum(np.abs(self.scores) > norm.isf(0.025)))
+
+    @property
+    def p_outside(self) -> float:
+        """Two-sided binomial probability of a count so far from k/20, if independent."""
+        return float(binomtest(self.n_outside, len(self.scores), 0.05).pvalue)
+
+    @property
+    def p_largest(self) -> float:
+        r"""Probability that the largest \|score\| of k independent ones is as large as it was."""
+        p_single = 2.0 * norm.sf(np.abs(self.scores).max())
+        if p_single >= 1.0:
+            return 1.0
+        return float(-np.expm1(len(self.scores) * np.log1p(-p_single)))
 
     @property
     def worst(self) -> int:
@@ -57,6 +70,11 @@ class Residuals:
     def passed(self) -> bool:
         """Whether neither probability is below 0.01."""
         return min(self.p_outside, self.p_largest) >= 0.01
+
+    @property
+    def on_the_safe_side(self) -> bool:
+        """Whether errors are no larger than announced."""
+        return self.n_outside <= 0.05 * len(self.scores)
 
     @property
     def verdict(self) -> str:
@@ -81,7 +99,7 @@ class Residuals:
         )
 
 
-def standardised_residuals(y: Any, prediction: Prediction) -> Residuals:
+def standardised_residuals(y: Any, prediction: Prediction | StudentMixtures) -> Residuals:
     """Standardised residuals of a prediction.
 
     Parameters
@@ -94,30 +112,8 @@ def standardised_residuals(y: Any, prediction: Prediction) -> Residuals:
     -------
     Residuals
     """
-    marginals = as_marginals(prediction)
-    return residuals_of_marginals(as_outputs(y, marginals.location.shape[1]), marginals)
-
-
-def residuals_of_marginals(y: FloatArray, marginals: Marginals) -> Residuals:
-    """:func:`standardised_residuals` for checked arrays."""
-    mean, std = marginals.mean, marginals.std
-    difference = y - mean
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standardised = np.where(difference == 0.0, 0.0, difference / std)
-    scores = marginals.scores(y)
-    k = len(y)
-    n_outside = int(np.sum(np.abs(scores) > norm.isf(0.025)))
-    p_single = 2.0 * norm.sf(np.abs(scores).max())
-    return Residuals(
-        observed=y,
-        mean=mean,
-        std=std,
-        standardised=standardised,
-        scores=scores,
-        n_outside=n_outside,
-        p_outside=float(binomtest(n_outside, k, 0.05).pvalue),
-        p_largest=float(-np.expm1(k * np.log1p(-p_single))) if p_single < 1.0 else 1.0,
-    )
+    y, mixtures = paired(y, prediction)
+    return Residuals(y, mixtures.mean, mixtures.std, mixtures.normal_scores(y))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,20 +19,19 @@ from scipy.linalg.lapack import dtrtrs
 
 from paims._arrays import FloatArray
 from paims.diagnostics._double_double import MAX_ROWS
-from paims.diagnostics._marginals import as_weights
-from paims.gp import (
-    Basis,
-    Constant,
-    Kernel,
-    Linear,
-    Posterior,
-    PowerExponential,
-    Quadratic,
-    SquaredExponential,
-    Zero,
-)
+from paims.diagnostics._prediction import as_weights
+from paims.gp import Kernel, Posterior
 from paims.gp._checks import as_float_array, check_finite, check_points
 from paims.gp._factorisation import Factorisation
+from paims.gp._means import is_polynomial
+
+__all__ = [
+    "Block",
+    "SeparableMeans",
+    "as_names",
+    "products_of_others",
+    "weighted_quantile",
+]
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Doubles in the largest array of a block of draws: small, so that a block stays in the cache.
@@ -69,30 +68,8 @@ def _n_panels(kernel: Kernel, length: float) -> int:
     their derivatives jump: small panels make the error there negligible (1e-8 for a Matern 3/2
     of length 0.1, 1e-6 for an exponential) at a cost that does not grow with the number of runs.
     """
-    smooth = isinstance(kernel, SquaredExponential) or (
-        isinstance(kernel, PowerExponential) and kernel.power == 2.0
-    )
-    least, per_length = (2, 1.0) if smooth else (8, 2.0)
+    least, per_length = (2, 1.0) if kernel.smooth else (8, 2.0)
     return int(np.clip(np.ceil(per_length / length), least, MAX_ROWS // len(_NODES)))
-
-
-def _exponents(basis: Basis, n_inputs: int) -> FloatArray:
-    """Exponents ``(q, p)`` of the trend's monomials."""
-    unit = np.eye(n_inputs)
-    constant = np.zeros((1, n_inputs))
-    if type(basis) is Zero:
-        return np.empty((0, n_inputs))
-    if type(basis) is Constant:
-        return constant
-    if type(basis) is Linear:
-        return np.vstack([constant, unit])
-    if type(basis) is Quadratic:
-        i, j = np.triu_indices(n_inputs)
-        return np.vstack([constant, unit, unit[i] + unit[j]])
-    raise ValueError(
-        "Effects of the inputs are integrated exactly, which needs a polynomial trend: "
-        f"mean='zero', 'constant', 'linear' or 'quadratic'; got {basis!r}."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +129,12 @@ class SeparableMeans:
         self.weights = w[kept] / w[kept].sum()
         self.phi, self.nugget = posterior.to_physical(u[kept])
         self.box = _checked_box(box, posterior.X)
-        self.exponents = _exponents(posterior.mean, posterior.n_inputs)
+        if not is_polynomial(posterior.mean):
+            raise ValueError(
+                "Effects of the inputs are integrated exactly, which needs a polynomial trend: "
+                f"mean='zero', 'constant', 'linear' or 'quadratic'; got {posterior.mean!r}."
+            )
+        self.exponents = posterior.mean.exponents(posterior.n_inputs)
         self.n_terms = posterior.n_runs + posterior.n_basis
         lengths = posterior.kernel.length_scale(self.phi).min(axis=0) / np.diff(self.box)[:, 0]
         self.rules = [
@@ -261,3 +243,32 @@ def as_names(names: Any, n_inputs: int) -> tuple[str, ...]:
     if len(result) != n_inputs:
         raise ValueError(f"names must have one for each of the {n_inputs} inputs; got {result}.")
     return result
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
+    """Weighted quantiles over the first axis: the least value with at least that weight below.
+
+    Values are not interpolated, so that draws with next to no weight have no influence.
+
+    Parameters
+    ----------
+    values : (m, ...) ndarray
+    weights : (m,) ndarray
+        With sum 1.
+    levels : (k,) ndarray
+
+    Returns
+    -------
+    (k, ...) ndarray
+    """
+    flat = values.reshape(len(values), -1)
+    order = np.argsort(flat, axis=0)
+    ordered = np.take_along_axis(flat, order, axis=0)
+    share = np.cumsum(weights[order], axis=0)
+    # A weight that is missing by round-off only must not move the quantile by a draw.
+    wanted = np.asarray(levels) - 1e-12
+    result = np.empty((len(levels), flat.shape[1]))
+    for j in range(flat.shape[1]):
+        place = np.searchsorted(share[:, j], wanted)
+        result[:, j] = ordered[np.minimum(place, len(flat) - 1), j]
+    return result.reshape(len(levels), *values.shape[1:])

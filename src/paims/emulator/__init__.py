@@ -1,9 +1,9 @@
 """The scikit-learn face: an emulator of a simulator from a handful of its runs."""
 
-from paims.emulator._compression import Compression
-from paims.emulator._duration import LongFitWarning
+from paims.emulator._checks import LongFitWarning
+from paims.emulator._ensemble import Compression
 from paims.emulator._estimator import Emulator
-from paims.emulator._fitting import FitInterrupted
+from paims.emulator._execution import FitInterrupted
 from paims.emulator._mixture import Components, MixturePrediction
 from paims.emulator._modes import EmulatorMode, ModeTable
 from paims.emulator._storage import EmulatorFileError, load_emulator

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import gammaln
 
-from paims.emulator._fitting import FitInterrupted, Problem, log_evidence
-from paims.gp import Kernel
+from paims.emulator._execution import Execution
+from paims.emulator._scaling import OutputScaling
+from paims.gp import Kernel, Posterior
 from paims.gp._kernels import as_kernel
-from paims.inference import sample_posterior
-from paims.sampling import Scheme
-from paims.sampling._sample import default_n_samples, least_n_samples
+from paims.inference import density
+from paims.sampling import CheckpointError, SampleResult
+from paims.sampling._checkpoint import _differences, read_checkpoint
+from paims.sampling._sample import as_scheme, default_n_samples, least_n_samples
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
 
 #: What "auto" stands for: infinitely, three times and twice differentiable.
 AUTO = ("squared_exponential", "matern72", "matern52")
@@ -29,29 +34,14 @@ _STRONG = 3.0  # difference in log evidence that is strong: odds of twenty to on
 _SEED = 0  # of every comparison: the choice depends on the runs only
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A problem with the kernel that was chosen.
-
-    Attributes
-    ----------
-    problem : Problem
-    evidences : dict of str to float
-        Log evidences of the kernels that were compared, by name; empty if there was no choice.
-    """
-
-    problem: Problem
-    evidences: dict[str, float]
-
-
-def candidates(kernel: str | Kernel | Sequence[str | Kernel]) -> list[Kernel]:
+def candidates(kernel: str | Kernel | Sequence[str | Kernel]) -> tuple[Kernel, ...]:
     """Kernels to choose from, by the estimator's argument."""
     if isinstance(kernel, str) and kernel == "auto":
         kernel = AUTO
     if isinstance(kernel, str | Kernel) or not isinstance(kernel, Sequence):
         kernel = [kernel]
     try:
-        found = [as_kernel(one) for one in kernel]
+        found = tuple(as_kernel(one) for one in kernel)
     except ValueError as error:
         raise ValueError(f'{error} An emulator takes "auto", or several of them, too.') from None
     if not found:
@@ -68,7 +58,7 @@ def label(kernel: Kernel) -> str:
     return repr(kernel) if vars(kernel) or kernel.name == Kernel.name else kernel.name
 
 
-def comparison_sizes(kernels: Sequence[Kernel], n_samples: int | None, n_params: int) -> list[int]:
+def comparison_sizes(kernels: Sequence[object], n_samples: int | None, n_params: int) -> list[int]:
     """Points of the sampler for each comparison; none where there is no choice."""
     if len(kernels) == 1:
         return []
@@ -78,52 +68,93 @@ def comparison_sizes(kernels: Sequence[Kernel], n_samples: int | None, n_params:
 
 
 def choose(
-    problem: Problem,
-    kernels: Sequence[Kernel],
-    *,
-    n_samples: int | None,
-    scheme: str | Scheme,
-    progress: bool,
-    checkpoint: str | os.PathLike[str] | None,
-    checkpoint_every: float,
-    executor: Any,
-) -> Choice:
+    posteriors: Sequence[Posterior], output: OutputScaling, asked: Emulator, execution: Execution
+) -> tuple[int, dict[str, float]]:
     """Sample the posterior under each kernel, with fewer points, and take the highest evidence.
 
     Parameters
     ----------
-    problem : Problem
-        With the first of the kernels.
-    kernels : sequence of Kernel
-    n_samples, scheme, progress, checkpoint_every, executor
-        As in :meth:`paims.Emulator.fit`.
-    checkpoint : str or path, optional
-        Of the fit; each comparison has a file of its own beside it.
+    posteriors : sequence of Posterior
+        Of the same runs, one for each kernel.
+    output : OutputScaling
+        Of the runs.
+    asked : Emulator
+        For its number of points and its scheme.
+    execution : Execution
+
+    Returns
+    -------
+    chosen : int
+        Index of the kernel.
+    evidences : dict of str to float
+        Log evidences of the kernels, by name; empty if there was no choice.
     """
-    sizes = comparison_sizes(kernels, n_samples, problem.posterior.n_params)
+    sizes = comparison_sizes(posteriors, asked.n_samples, posteriors[0].n_params)
     if not sizes:
-        return Choice(problem, {})
-    problems = [problem.with_kernel(kernel) for kernel in kernels]
+        return 0, {}
     evidences: dict[str, float] = {}
-    for i, (kernel, one, size) in enumerate(zip(kernels, problems, sizes, strict=True)):
-        result = sample_posterior(
-            one.posterior,
-            size,
-            scheme=scheme,
-            random_state=_SEED,
-            n_jobs=one.posterior.n_jobs,
-            progress=progress,
-            checkpoint=None if checkpoint is None else checkpoint_of(checkpoint, i),
-            checkpoint_every=checkpoint_every,
-            executor=executor,
+    for i, (posterior, size) in enumerate(zip(posteriors, sizes, strict=True)):
+        result = execution.sample(posterior, size, asked.scheme, _SEED, comparison=i)
+        name = label(posterior.kernel)
+        evidences[name] = log_evidence(posterior, output, result)
+        if execution.progress:
+            print(f"{name}: log evidence {evidences[name]:.2f}", file=sys.stderr)
+    return int(np.argmax(list(evidences.values()))), evidences
+
+
+def log_evidence(posterior: Posterior, output: OutputScaling, result: SampleResult) -> float:
+    """Log density of the outputs in the user's units, with the likelihood's constants."""
+    freedom = posterior.n_runs - posterior.n_basis  # beta and sigma2 are integrated out
+    return float(
+        result.log_evidence
+        + gammaln(0.5 * freedom)
+        - 0.5 * freedom * np.log(np.pi)
+        - posterior.n_runs * output.log_scale
+    )
+
+
+def refuse_other_run(
+    checkpoint: Path, posteriors: Sequence[Posterior], asked: Emulator, seed: int | None
+) -> None:
+    """Raise if a fit with none of the kernels could go on from a checkpoint.
+
+    The sampler would refuse it too, but only when the kernels have been compared.
+
+    Parameters
+    ----------
+    checkpoint : Path
+        An existing file.
+    posteriors : sequence of Posterior
+        One for each kernel.
+    asked : Emulator
+    seed : int or None
+        Of the fit; None takes that of the file.
+    """
+    stored = read_checkpoint(checkpoint, n_jobs=asked.n_jobs).settings
+    kernels = [repr(posterior.kernel) for posterior in posteriors]
+    begun = (stored["density"] or {}).get("kernel")
+    size, scheme = asked.n_samples, asdict(as_scheme(asked.scheme, asked.n_jobs))
+    del scheme["n_jobs"]
+    here = {
+        "random_state": stored["random_state"] if seed is None else seed,
+        "n_samples": default_n_samples(posteriors[0].n_params) if size is None else size,
+        "goal": sampler_goal(asked.goal),
+        "scheme": scheme,
+        "density": density(
+            posteriors[kernels.index(begun) if begun in kernels else 0]
+        ).description,
+    }
+    differences = _differences(here, {key: stored[key] for key in here})
+    if differences:
+        raise CheckpointError(
+            f"The checkpoint {str(checkpoint)!r} is of another run: {'; '.join(differences)}. "
+            "Give another file, or remove this one to begin anew."
         )
-        if result.status.name == "interrupted":
-            raise FitInterrupted.of(result, checkpoint)
-        evidences[label(kernel)] = log_evidence(one, result)
-        if progress:
-            print(f"{label(kernel)}: log evidence {evidences[label(kernel)]:.2f}", file=sys.stderr)
-    best = int(np.argmax(list(evidences.values())))
-    return Choice(problems[best], evidences)
+
+
+def sampler_goal(goal: str) -> str:
+    """What the sampler has to do for an emulator's goal: the best point is among the draws."""
+    return "optimum" if goal == "optimum" else "posterior"
 
 
 def in_words(evidences: dict[str, float]) -> str:
@@ -132,16 +163,3 @@ def in_words(evidences: dict[str, float]) -> str:
     listed = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in ranked)
     decided = ranked[0][1] - ranked[1][1] >= _STRONG
     return listed if decided else f"{listed}; the runs hardly tell the first two apart"
-
-
-def checkpoint_of(checkpoint: str | os.PathLike[str], i: int) -> Path:
-    """File of the i-th comparison beside the checkpoint of a fit."""
-    path = Path(checkpoint)
-    return path.with_name(f"{path.stem}.kernel{i + 1}{path.suffix}")
-
-
-def remove_checkpoints(checkpoint: str | os.PathLike[str] | None, n_kernels: int) -> None:
-    """Remove the files of the comparisons, which a finished fit has no use for."""
-    if checkpoint is not None and n_kernels > 1:
-        for i in range(n_kernels):
-            checkpoint_of(checkpoint, i).unlink(missing_ok=True)

@@ -6,26 +6,31 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from paims._arrays import FloatArray
-from paims.emulator._choosing import candidates, choose, comparison_sizes, remove_checkpoints
-from paims.emulator._compression import Compression, compress
-from paims.emulator._duration import announce
-from paims.emulator._ensemble import Ensemble
-from paims.emulator._fitting import Learnt, Problem, learn, pose, summaries
+from paims.diagnostics import LeaveOneOut, Validation
+from paims.emulator._checks import check_choice, refuse_text
+from paims.emulator._description import feature_names
+from paims.emulator._ensemble import compress
+from paims.emulator._execution import Execution
+from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._mixture import MixturePrediction
-from paims.emulator._modes import EmulatorMode, ModeTable
-from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._validation import check_choice, refuse_text
-from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Posterior, Prior
+from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Prior
 from paims.inference import density
-from paims.sampling import SampleResult, Scheme
+from paims.sampling import Scheme
 
 
 class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,18 +45,18 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel : str, Kernel or sequence of them
-        "squared_exponential" (the paper's), "matern32", "matern52", "matern72",
-        "power_exponential", or an object of :mod:`paims.gp`. Of several, the one with the highest
+        "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an object of
+        :mod:`paims.gp`. Of several, the one with the highest
         evidence is taken; "auto" stands for the squared exponential, Matern 7/2 and Matern 5/2.
         The comparison takes half to once as long again as the fit.
     mean : str, callable or Basis
-        Trend: "linear" (the paper's), "constant", "quadratic", "zero", or a function from inputs
-        ``(n, p)`` in your units to regressors ``(n, q)``.
+        Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
+        inputs ``(n, p)`` in your units to regressors ``(n, q)``.
     prior : str, Prior or SciPy distribution(s)
-        Of the correlation parameters: "reference", "jointly_robust" (less work for many runs),
-        "log_normal", "log_laplace", "flat", or of your own. Parameters of a prior refer to inputs
-        scaled to [0, 1]. One that is improper is limited to the region in which the sampler
-        starts.
+        Of the correlation parameters: "reference", another name of ``paims.gp.PRIORS``
+        ("jointly_robust" is less work for many runs), or of your own. Parameters of a prior refer
+        to inputs scaled to [0, 1]. One that is improper is limited to the region in which the
+        sampler starts.
     nugget : "estimate", float or Nugget
         Share of the process's variance that is noise: estimated, or a fixed number. With 0 the
         emulator interpolates the runs.
@@ -130,16 +135,6 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    inputs_: InputScaling
-    output_: OutputScaling
-    posterior_: Posterior
-    result_: SampleResult
-    ensemble_: Ensemble
-    compression_: Compression
-    modes_: ModeTable
-    map_: EmulatorMode
-    kernel_evidence_: dict[str, float]
-
     def __init__(
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "squared_exponential",
@@ -216,39 +211,15 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_text("y", y)
         with np.errstate(invalid="ignore"):  # its sum of huge numbers may be inf - inf
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        kernels = candidates(self.kernel)
-        problem = pose(
-            X,
-            np.asarray(y, dtype=np.float64),
-            feature_names(self),
-            kernel=kernels[0],
-            mean=self.mean,
-            prior=self.prior,
-            nugget=self.nugget,
-            nugget_prior=self.nugget_prior,
-            n_jobs=self.n_jobs,
+        execution = Execution(
+            progress=self.progress,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            checkpoint_every=checkpoint_every,
+            executor=executor,
         )
-        if executor is None and (checkpoint is None or not Path(checkpoint).exists()):
-            sizes = comparison_sizes(kernels, self.n_samples, problem.posterior.n_params)
-            announce(problem.posterior, [*sizes, self.n_samples], self.scheme, self.progress)
-        running = {
-            "n_samples": self.n_samples,
-            "scheme": self.scheme,
-            "progress": self.progress,
-            "checkpoint": checkpoint,
-            "checkpoint_every": checkpoint_every,
-            "executor": executor,
-        }
-        choice = choose(problem, kernels, **running)
-        learnt = learn(
-            choice.problem,
-            self.random_state,
-            goal=self.goal,
-            predictive=self.predictive,
-            **running,
-        )
-        set_fitted(self, choice.problem, learnt, choice.evidences)
-        remove_checkpoints(checkpoint, len(kernels))
+        y = np.asarray(y, dtype=np.float64)
+        self._set_fit(fit_runs(X, y, feature_names(self), self, execution))
+        execution.remove_comparisons(len(self.kernel_evidence_))
         return self
 
     def predict(
@@ -369,10 +340,41 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         other = copy(self)
         rng = np.random.default_rng(0)
         ensemble, compression = compress(self.ensemble_, int(n_components), rng)
-        problem = Problem(self.inputs_, self.output_, self.posterior_, self.map_.input_names)
-        learnt = Learnt(self.result_, self.modes_, self.map_, ensemble, compression)
-        set_fitted(other, problem, learnt, self.kernel_evidence_)
+        other._set_fit(replace(self._fit, ensemble=ensemble, compression=compression))
         return other
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Predict each run from all others, with the hyper-parameters as they are.
+
+        Returns
+        -------
+        LeaveOneOut
+            Scores and checks; ``passed`` says whether any speaks against the emulator.
+        """
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_.leave_one_out()
+
+    def validate(self, X: Any, y: Any) -> Validation:
+        """Compare the emulator with runs that it has not seen.
+
+        Parameters
+        ----------
+        X : (k, n_features) array_like or data frame
+            Inputs of the held-out runs.
+        y : (k,) array_like
+            Their outputs. Of more than 150 runs an even choice is taken: the joint checks of
+            more would take minutes.
+
+        Returns
+        -------
+        Validation
+            Scores and checks; ``passed`` says whether any speaks against the emulator.
+        """
+        scaled = self._scaled(X)
+        refuse_text("y", y)
+        outputs = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64))
+        check_consistent_length(scaled, outputs)
+        return self.ensemble_.validate(scaled, outputs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the emulator to an HDF5 file; :func:`paims.load_emulator` reads it.
@@ -384,9 +386,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "ensemble_")
         # Storage knows emulators, not the other way round.
-        from paims.emulator._storage import save_emulator  # noqa: PLC0415
+        from paims.emulator._storage import save_with_provenance  # noqa: PLC0415
 
-        save_emulator(self, path)
+        save_with_provenance(self, path)
 
     def _scaled(self, X: Any) -> FloatArray:
         """Checked and scaled inputs."""
@@ -405,24 +407,14 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self.inputs_.apply(X)
 
-
-def feature_names(emulator: Emulator) -> list[str]:
-    """Names of the inputs: those of the data frame, or x1, x2, ..."""
-    names = getattr(emulator, "feature_names_in_", None)
-    if names is None or len(set(names)) < len(names):
-        return [f"x{i + 1}" for i in range(emulator.n_features_in_)]
-    return [str(name) for name in names]
-
-
-def set_fitted(
-    emulator: Emulator, problem: Problem, learnt: Learnt, kernel_evidence: dict[str, float]
-) -> None:
-    """Set the fitted attributes of an emulator."""
-    emulator.inputs_, emulator.output_ = problem.inputs, problem.output
-    emulator.posterior_ = problem.posterior
-    emulator.kernel_evidence_ = kernel_evidence
-    emulator.result_ = learnt.result
-    emulator.modes_, emulator.map_ = learnt.modes, learnt.best
-    emulator.ensemble_, emulator.compression_ = learnt.ensemble, learnt.compression
-    for name, value in summaries(problem, learnt.result, learnt.ensemble).items():
-        setattr(emulator, name, value)
+    def _set_fit(self, fit: Fit) -> None:
+        """Set the fitted attributes."""
+        self._fit = fit
+        self.inputs_, self.output_, self.posterior_ = fit.inputs, fit.output, fit.posterior
+        self.kernel_evidence_ = fit.kernel_evidence
+        self.result_, self.modes_, self.map_ = fit.result, fit.modes, fit.best
+        self.ensemble_, self.compression_ = fit.ensemble, fit.compression
+        self.draws_, self.weights_ = fit.draw_table(), fit.result.weights
+        self.log_evidence_ = fit.log_evidence
+        self.log_evidence_error_ = fit.result.log_evidence_error
+        self.beta_, self.sigma2_ = fit.trend_and_variance()

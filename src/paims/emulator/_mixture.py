@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from paims._arrays import FloatArray, IndexArray
 from paims._parallel import for_chunks
-from paims.emulator._family import Family
-from paims.emulator._roots import solve_increasing
+from paims._student import StudentMixtures
 from paims.emulator._scaling import OutputScaling
+
+__all__ = ["Components", "JointFn", "MixturePrediction", "as_generator"]
 
 #: Gives the joint predictions of some components, in scaled units: indices ``(c,)`` to means
 #: ``(c, k)`` and scale matrices ``(c, k, k)``.
@@ -64,45 +64,43 @@ class MixturePrediction:
         location: FloatArray,
         scale: FloatArray,
         weights: FloatArray,
-        family: Family,
+        dof: float,
         output: OutputScaling,
         joint_fn: JointFn | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.weights = weights
-        self._location, self._scale = location, scale
-        self._family = family
+        self._scaled = StudentMixtures(location, scale, weights[:, None], dof)
         self._output = output
         self._joint_fn = joint_fn
         self._n_jobs = n_jobs
-        self._mean = weights @ location
-        within = family.variance * (weights @ scale**2)
-        self._std = np.sqrt(within + weights @ (location - self._mean) ** 2)
 
     def __repr__(self) -> str:
         return (
             f"<MixturePrediction: {len(self)} points, {len(self.weights)} components "
-            f"({self._family})>"
+            f"({self._scaled.family})>"
         )
 
     def __len__(self) -> int:
-        return int(self._location.shape[1])
+        return len(self._scaled)
 
     @property
     def mean(self) -> FloatArray:
         """Mean at each point."""
-        return self._output.value(self._mean)
+        return self._output.value(self._scaled.mean)
 
     @property
     def std(self) -> FloatArray:
         """Standard deviation at each point."""
-        return self._output.difference(self._std)
+        return self._output.difference(self._scaled.std)
 
     @property
     def components(self) -> Components:
         """Means and scales of the components."""
-        means, scales = self._output.value(self._location), self._output.difference(self._scale)
-        return Components(means, scales, self._family.dof)
+        scaled, output = self._scaled, self._output
+        return Components(
+            output.value(scaled.location), output.difference(scaled.scale), scaled.dof
+        )
 
     def cov(self) -> FloatArray:
         r"""Covariance matrix of the points, ``(n_points, n_points)``.
@@ -113,8 +111,8 @@ class MixturePrediction:
         total = np.zeros((k, k))
         for block in self._blocks(np.arange(len(self.weights))):
             mean, scale2 = self._joint(block)
-            w, off = self.weights[block], mean - self._mean
-            total += self._family.variance * np.tensordot(w, scale2, 1)
+            w, off = self.weights[block], mean - self._scaled.mean
+            total += self._scaled.family.variance * np.tensordot(w, scale2, 1)
             total += off.T @ (w[:, None] * off)
         return self._output.square(total)
 
@@ -131,11 +129,11 @@ class MixturePrediction:
         ndarray
             Shape of ``y`` broadcast with ``(n_points,)``.
         """
-        return self._by_points(y, lambda t, i: self.weights @ self._family.cdf(self._z(t, i)))
+        return self._by_points(y, StudentMixtures.cdf)
 
     def logpdf(self, y: Any) -> FloatArray:
         """Log predictive density at ``y``; arguments as for :meth:`cdf`."""
-        return self._by_points(y, self._log_density) - self._output.log_scale
+        return self._by_points(y, StudentMixtures.logpdf) - self._output.log_scale
 
     def quantile(self, q: Any) -> FloatArray:
         """Quantiles, by root-finding on the CDF of the mixture.
@@ -155,8 +153,7 @@ class MixturePrediction:
         if not ((levels >= 0.0) & (levels <= 1.0)).all():
             raise ValueError(f"q must hold probabilities in [0, 1]; got {q!r}.")
         rows = [
-            self._tail_quantile(level, 1.0) if level <= 0.5 else self._tail_quantile(1 - level, -1)
-            for level in levels.ravel().tolist()
+            self._at_level(StudentMixtures.quantile, level) for level in levels.ravel().tolist()
         ]
         return self._output.value(np.reshape(rows, (*levels.shape, len(self))))
 
@@ -165,7 +162,8 @@ class MixturePrediction:
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be in (0, 1); got {level!r}.")
         tail = 0.5 * (1.0 - level)
-        lower, upper = (self._tail_quantile(tail, sign) for sign in (1.0, -1.0))
+        lower = self._at_level(StudentMixtures.lower_quantile, tail)
+        upper = self._at_level(StudentMixtures.upper_quantile, tail)
         # At a run that is interpolated the two differ by round-off only.
         return self._output.value(lower), self._output.value(np.maximum(lower, upper))
 
@@ -184,7 +182,7 @@ class MixturePrediction:
         rng = as_generator(random_state)
         chosen = rng.choice(len(self.weights), size, p=self.weights / self.weights.sum())
         normal = rng.standard_normal((size, len(self)))
-        normal *= self._family.stretch(size, rng)[:, None]
+        normal *= self._scaled.family.stretch(size, rng)[:, None]
         result = np.empty((size, len(self)))
         for block in self._blocks(np.unique(chosen)):
             mean, scale2 = self._joint(block)
@@ -205,8 +203,9 @@ class MixturePrediction:
             yield index[start : start + step]
 
     def _by_points(
-        self, y: Any, function: Callable[[FloatArray, IndexArray], FloatArray]
+        self, y: Any, function: Callable[[StudentMixtures, FloatArray], FloatArray]
     ) -> FloatArray:
+        """Values of a function of each point's mixture and of ``y``."""
         values = np.asarray(y, dtype=np.float64)
         try:
             shape = np.broadcast_shapes(values.shape, (len(self),))
@@ -219,74 +218,26 @@ class MixturePrediction:
         result = np.empty(t.size)
 
         def work(start: int, stop: int) -> None:
-            result[start:stop] = function(t[start:stop], index[start:stop])
+            result[start:stop] = function(self._scaled[index[start:stop]], t[start:stop])
 
-        for_chunks(work, t.size, self._chunk(), self._n_jobs)
+        for_chunks(work, t.size, self._chunk, self._n_jobs)
         return result.reshape(shape)
 
-    def _chunk(self) -> int:
-        return max(1, _CHUNK // len(self.weights))
-
-    def _z(self, t: FloatArray, index: IndexArray) -> FloatArray:
-        """Residuals in units of the component's scale, ``(n_components, j)``."""
-        scale, residual = self._scale[:, index], t - self._location[:, index]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            z = residual / scale
-        # A component without spread is a step, which is reached at its location.
-        return np.where(scale > 0.0, z, np.where(residual >= 0.0, np.inf, -np.inf))
-
-    def _log_density(self, t: FloatArray, index: IndexArray) -> FloatArray:
-        scale, residual = self._scale[:, index], t - self._location[:, index]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            each = self._family.log_density(residual / scale) - np.log(scale)
-            each = np.where(scale > 0.0, each, np.where(residual == 0.0, np.inf, -np.inf))
-            return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]))
-
-    def _tail_quantile(self, q: float, sign: float) -> FloatArray:
-        """Quantile q <= 1/2 from below (``sign`` 1) or from above (-1), in scaled units.
-
-        From above the mirror image is solved: the upper tail keeps its digits.
-        """
-        if q == 0.0:
-            return np.full(len(self), -sign * np.inf)
-        unit = self._family.quantile(q)
-        # It lies between the least and the largest quantile of the components.
-        each = sign * self._location + unit * self._scale
-        start = sign * self._mean + unit * self._std / np.sqrt(self._family.variance)
-        lower, upper = each.min(axis=0), each.max(axis=0)
-        tolerance = 1e-12 * self._std + 4.0 * np.finfo(float).eps * np.abs(each).max(axis=0)
-        resolution = self._scale.min(axis=0)
+    def _at_level(
+        self, quantile: Callable[[StudentMixtures, float], FloatArray], q: float
+    ) -> FloatArray:
+        """Quantiles ``(n_points,)`` in scaled units."""
         result = np.empty(len(self))
 
-        def work(first: int, last: int) -> None:
-            part = slice(first, last)
-            result[part] = solve_increasing(
-                lambda t, index: self._log_cdf(t, first + index, sign),
-                float(np.log(q)),
-                start[part],
-                lower[part],
-                upper[part],
-                resolution[part],
-                tolerance[part],
-            )
+        def work(start: int, stop: int) -> None:
+            result[start:stop] = quantile(self._scaled[start:stop], q)
 
-        for_chunks(work, len(self), self._chunk(), self._n_jobs)
-        return sign * result
+        for_chunks(work, len(self), self._chunk, self._n_jobs)
+        return result
 
-    def _log_cdf(
-        self, t: FloatArray, index: IndexArray, sign: float
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Log CDF of the mixture (``sign`` -1: of its mirror image) and two derivatives."""
-        z = sign * self._z(sign * t, index)
-        with np.errstate(all="ignore"):
-            scale = self._scale[:, index]
-            density = self.weights[:, None] * np.exp(self._family.log_density(z)) / scale
-            spread = scale > 0.0
-            density = np.where(spread, density, 0.0)
-            change = np.where(spread, density * self._family.score(z) / scale, 0.0).sum(axis=0)
-            cdf = self.weights @ self._family.cdf(z)
-            slope = density.sum(axis=0) / cdf
-            return np.log(cdf), slope, change / cdf - slope**2
+    @property
+    def _chunk(self) -> int:
+        return max(1, _CHUNK // len(self.weights))
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -11,9 +11,13 @@ import numpy.typing as npt
 from scipy.stats import qmc
 
 from paims._arrays import FloatArray
+from paims.diagnostics import sobol_indices
 from paims.emulator._scaling import InputScaling
 from paims.gp import Posterior
+from paims.gp._means import is_polynomial
 from paims.sampling import Mode
+
+__all__ = ["EmulatorMode", "ModeTable", "describe", "draw_table", "length_scales"]
 
 _N_LINES = 32
 _N_STEPS = 9
@@ -39,8 +43,10 @@ class EmulatorMode:
     mass, mass_error : float
         Share of the posterior that belongs to the mode, and its Monte-Carlo standard error.
     effects : (p,) ndarray
-        Total-effect Sobol' indices of the predictive mean over the box of the runs: the share of
-        its variance that would be left if all other inputs were known.
+        Total Sobol' indices of the predictive mean over the box of the runs, as
+        :func:`paims.diagnostics.sobol_indices` computes them: the share of its variance that
+        would be left if all other inputs were known. Estimated for a trend that is a function of
+        the user's, which has no exact ones.
     curvatures : (p,) ndarray
         Share of each effect that no straight line explains.
     noise : float
@@ -176,9 +182,11 @@ def describe(
 ) -> EmulatorMode:
     """Describe a mode of u in physical units and by what it does to predictions."""
     u = mode.location[None]
-    effects, curvatures = _effects(posterior, u)
+    effects, curvatures = _effects_along_lines(posterior, u)
     nugget = float(posterior.to_physical(u)[1][0])
     S2 = float(posterior.coefficients(u).S2[0])
+    if is_polynomial(posterior.mean) and np.isfinite(S2):
+        effects = np.nan_to_num(sobol_indices(posterior, u).total_draws[0])
     return EmulatorMode(
         input_names=tuple(names),
         length_scales=length_scales(posterior, inputs, u)[0],
@@ -192,8 +200,8 @@ def describe(
     )
 
 
-def _effects(posterior: Posterior, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Total effects of the predictive mean and their curved shares, along lines in the box."""
+def _effects_along_lines(posterior: Posterior, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Total effects of the predictive mean and their curved shares, from lines in the box."""
     p = posterior.n_inputs
     base = qmc.Sobol(p, scramble=False).fast_forward(1).random(_N_LINES)
     steps = (np.arange(_N_STEPS) + 0.5) / _N_STEPS

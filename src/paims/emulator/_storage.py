@@ -13,12 +13,15 @@ Schema 1::
 
     /provenance      where it comes from, as JSON, if that was given
 
-The file has a checksum, which is verified before HDF5 reads it.
+The file has a checksum, which is verified before HDF5 reads it. Nothing that a file says is
+executed: numbers, names and the library's own objects can be stored as JSON; what a user has
+programmed cannot.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -27,22 +30,33 @@ from typing import Any, TypeVar
 import numpy as np
 
 import paims
+from paims import gp
+from paims._arrays import FloatArray
 from paims._sealed import SealError, get_json, open_sealed, put_array, put_json, write_sealed
-from paims.emulator._compression import Compression
-from paims.emulator._encoding import decode, encode
-from paims.emulator._ensemble import Ensemble
-from paims.emulator._estimator import Emulator, set_fitted
-from paims.emulator._fitting import Learnt, Problem
+from paims.emulator._choosing import candidates
+from paims.emulator._description import Provenance
+from paims.emulator._ensemble import Compression, Ensemble
+from paims.emulator._estimator import Emulator
+from paims.emulator._fit import Fit, posterior_of
 from paims.emulator._modes import EmulatorMode, ModeTable
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._trend import basis_in_units
 from paims.gp import Posterior
-from paims.gp._nugget import as_nugget
 from paims.inference import density
-from paims.sampling import SampleResult, SearchInfo, Status
+from paims.sampling import SampleResult, Scheme, SearchInfo, Status
 
 FORMAT = "paims-emulator"
 SCHEMA = 1
+
+_NAMED: list[type] = [
+    *gp.KERNELS.values(),
+    *gp.MEANS.values(),
+    *gp.PRIORS.values(),
+    *gp.NUGGET_PRIORS.values(),
+]
+_OTHERS: list[type] = [gp.SciPyPrior, gp.EstimatedNugget, gp.FixedNugget, Scheme]
+
+#: The only classes that a file can name.
+_CLASSES = {cls.__name__: cls for cls in _NAMED + _OTHERS}
 
 T = TypeVar("T")
 
@@ -51,14 +65,15 @@ class EmulatorFileError(ValueError):
     """A file that no emulator can be loaded from."""
 
 
-def save_emulator(
+def save_with_provenance(
     emulator: Emulator,
     path: str | os.PathLike[str],
-    provenance: dict[str, Any] | None = None,
+    provenance: Provenance | None = None,
 ) -> None:
-    """Write a fitted emulator to a file, whole or not at all.
+    """Save an emulator with its provenance, whole or not at all.
 
-    An interruption leaves what was there before. ``provenance`` is kept beside the emulator.
+    An interruption leaves what was there before. :func:`paims.load_emulator` reads the file as any
+    other.
     """
     settings = {
         name: encode(name, value)
@@ -79,7 +94,7 @@ def save_emulator(
         _put_arrays(file, "ensemble", {"draws": ensemble.draws, "weights": ensemble.weights})
         _put_result(file, "result", emulator.result_)
         if provenance is not None:
-            put_json(file, "provenance", provenance)
+            put_json(file, "provenance", dataclasses.asdict(provenance))
 
     write_sealed(Path(path), FORMAT, fill)
 
@@ -105,12 +120,16 @@ def load_emulator(path: str | os.PathLike[str]) -> Emulator:
     return _load(Path(path), _read)
 
 
-def load_provenance(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What was stored beside an emulator, with the ``version`` of the library that wrote it."""
+def read_provenance(path: str | os.PathLike[str]) -> Provenance:
+    """Provenance in an emulator's file; what is not there is left unknown."""
 
-    def read(file: Any) -> dict[str, Any]:
+    def read(file: Any) -> Provenance:
         stored = get_json(file, "provenance") if "provenance" in file else {}
-        return {"version": str(file.attrs["version"]), **stored}
+        known = {item.name for item in dataclasses.fields(Provenance)}
+        values = {key: value for key, value in stored.items() if key in known}
+        values.setdefault("versions", {"paims": str(file.attrs["version"])})
+        values["warnings"] = tuple(values.get("warnings", ()))
+        return Provenance(**values)
 
     return _load(Path(path), read)
 
@@ -155,38 +174,73 @@ def _read(file: Any) -> Emulator:
         emulator.feature_names_in_ = np.array(about["feature_names"], dtype=object)
     inputs = InputScaling(**_get_arrays(file, "inputs"))
     output = OutputScaling(**get_json(file, "output"))
+    _check_scaling(emulator.n_features_in_, inputs, output)
     runs = _get_arrays(file, "runs")
-    posterior = Posterior(
-        runs["X"],
-        runs["y"],
-        _kernel(emulator, about),
-        basis_in_units(emulator.mean, inputs),
-        emulator.prior,
-        as_nugget(emulator.nugget, emulator.nugget_prior),
-        n_jobs=emulator.n_jobs,
-    )
-    ensemble = Ensemble(
-        posterior,
-        **_get_arrays(file, "ensemble"),
-        output=output,
-        family=emulator.predictive,
-    )
+    # Of several kernels that were compared, the one that was chosen is in the file.
+    kernel = decode(about["kernel"]) if "kernel" in about else candidates(emulator.kernel)[0]
+    posterior = posterior_of(runs["X"], runs["y"], inputs, emulator, kernel)
     modes = [_mode(value) for value in about["modes"]]
-    learnt = Learnt(
+    _demand(len(modes) > 1, "it has no modes")
+    fit = Fit(
+        names=tuple(about["input_names"]),
+        inputs=inputs,
+        output=output,
+        posterior=posterior,
+        kernel_evidence=about.get("kernel_evidence", {}),
         result=_get_result(file["result"], posterior),
         modes=ModeTable(modes[1:]),
         best=modes[0],
-        ensemble=ensemble,
+        ensemble=Ensemble(
+            posterior, **_get_arrays(file, "ensemble"), output=output, family=emulator.predictive
+        ),
         compression=Compression(**about["compression"]),
     )
-    problem = Problem(inputs, output, posterior, tuple(about["input_names"]))
-    set_fitted(emulator, problem, learnt, about.get("kernel_evidence", {}))
+    _check_fit(fit)
+    emulator._set_fit(fit)
     return emulator
 
 
-def _kernel(emulator: Emulator, about: dict[str, Any]) -> Any:
-    """The kernel in use: of several that were compared, the one that was chosen."""
-    return decode(about["kernel"]) if "kernel" in about else emulator.kernel
+def _check_scaling(n_features: int, inputs: InputScaling, output: OutputScaling) -> None:
+    """Raise if no runs could have been scaled like this; no prediction would notice."""
+    for name, values in (("lower", inputs.lower), ("width", inputs.width)):
+        _demand(values.shape == (n_features,), f"the {name} of its inputs is not one row")
+        _demand(bool(np.isfinite(values).all()), f"the {name} of its inputs is not finite")
+    _demand(bool((inputs.width >= 0.0).all()), "an input has a negative width")
+    _demand(0.0 < output.scale < np.inf, f"the scale of its output is {output.scale}")
+    _demand(bool(np.isfinite(output.shift)), f"the shift of its output is {output.shift}")
+
+
+def _check_fit(fit: Fit) -> None:
+    """Raise if a number is none that a fit could have left."""
+    n_params = fit.posterior.n_params
+    _check_weighted("mixture", fit.ensemble.draws, fit.ensemble.weights, n_params)
+    result: SampleResult | None = fit.result
+    while result is not None:
+        _check_weighted("sample", result.draws, result.weights, n_params)
+        _demand(result.log_density.shape == result.weights.shape, "its sample has lost densities")
+        _demand(not np.isnan(result.log_density).any(), "a log density of its sample is NaN")
+        result = result.posterior
+    for mode in (fit.best, *fit.modes):
+        _demand(bool((mode.length_scales > 0.0).all()), "a length scale is not positive")
+        _demand(0.0 <= mode.nugget <= 1.0, f"a mode has the nugget {mode.nugget}")
+        _demand(0.0 <= mode.mass <= 1.0 + 1e-9, f"a mode has the mass {mode.mass}")
+
+
+def _check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: int) -> None:
+    _demand(len(weights) > 0, f"its {what} is empty")
+    _demand(
+        weights.ndim == 1 and draws.shape == (len(weights), n_params),
+        f"its {what} has draws of shape {draws.shape} and weights of shape {weights.shape}",
+    )
+    _demand(bool(np.isfinite(draws).all()), f"a draw of its {what} is not finite")
+    _demand(bool((weights >= 0.0).all()), f"a weight of its {what} is negative or NaN")
+    total = float(weights.sum())
+    _demand(abs(total - 1.0) < 1e-6, f"the weights of its {what} sum to {total:.6g}")
+
+
+def _demand(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)
 
 
 def _about(emulator: Emulator) -> dict[str, Any]:
@@ -254,3 +308,86 @@ def _put_arrays(parent: Any, name: str, arrays: dict[str, Any]) -> None:
 
 def _get_arrays(parent: Any, name: str) -> dict[str, Any]:
     return {key: item[()] for key, item in parent[name].items()}
+
+
+def encode(name: str, value: Any) -> Any:
+    """JSON value of a constructor argument.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for the error.
+    value : object
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return encode(name, value.item())
+    if isinstance(value, np.ndarray):
+        return encode(name, value.tolist())
+    if isinstance(value, list | tuple):
+        return [encode(name, item) for item in value]
+    if _CLASSES.get(type(value).__name__) is type(value):
+        arguments = {key: encode(name, getattr(value, key)) for key in _arguments(type(value))}
+        return {"class": type(value).__name__, "arguments": arguments}
+    if hasattr(value, "dist") and hasattr(value, "kwds"):
+        return _encode_distribution(name, value)
+    raise TypeError(
+        f"The emulator cannot be saved: its {name} is {value!r}, a program of yours, and files "
+        "hold data only. Use one of the library's own, or keep the script that fits the emulator."
+    )
+
+
+def decode(value: Any) -> Any:
+    """Argument of a JSON value.
+
+    Raises
+    ------
+    ValueError
+        If the value names what cannot be made.
+    """
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "distribution" in value:
+        return _decode_distribution(value)
+    if value.get("class") not in _CLASSES:
+        raise ValueError(f"it names an unknown class {value.get('class')!r}")
+    arguments = {key: decode(item) for key, item in value["arguments"].items()}
+    if value["class"] == Scheme.__name__:
+        return Scheme.from_stored(arguments)
+    return _CLASSES[value["class"]](**arguments)
+
+
+def _arguments(cls: type) -> list[str]:
+    if dataclasses.is_dataclass(cls):
+        return [field.name for field in dataclasses.fields(cls)]
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        return []
+    return [key for key in inspect.signature(cls.__init__).parameters if key != "self"]  # type: ignore[misc]
+
+
+def _encode_distribution(name: str, value: Any) -> Any:
+    from scipy import stats  # noqa: PLC0415 - slow to import, seldom needed
+
+    known: Any = getattr(stats, value.dist.name, None)
+    if type(known) is not type(value.dist):
+        raise TypeError(
+            f"The emulator cannot be saved: its {name} has the distribution {value.dist!r}, "
+            "which is not one of scipy.stats."
+        )
+    return {
+        "distribution": value.dist.name,
+        "arguments": encode(name, list(value.args)),
+        "keywords": {key: encode(name, item) for key, item in value.kwds.items()},
+    }
+
+
+def _decode_distribution(value: dict[str, Any]) -> Any:
+    from scipy import stats  # noqa: PLC0415 - slow to import, seldom needed
+
+    distribution = getattr(stats, str(value["distribution"]), None)
+    if not isinstance(distribution, stats.rv_continuous):
+        raise ValueError(f"it names an unknown distribution {value['distribution']!r}")
+    return distribution(*value["arguments"], **value["keywords"])

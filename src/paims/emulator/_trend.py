@@ -12,14 +12,11 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri
 
 from paims._arrays import FloatArray, IntArray
-from paims.emulator._family import Family
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.gp import Basis, Coefficients, Constant, Linear, Posterior, Quadratic, Zero
-from paims.gp._means import as_basis
+from paims.gp import Basis, Coefficients, Posterior
+from paims.gp._means import as_basis, is_polynomial
 
-# The spaces that these span are the same in all units.
-_UNIT_FREE = (Zero, Constant, Linear, Quadratic)
 _FIELDS = ["mean", "std", "lower", "median", "upper"]
 _LEVELS = np.array([0.025, 0.5, 0.975])
 
@@ -46,7 +43,8 @@ class BasisInUnits(Basis):
 def basis_in_units(mean: str | Basis | Callable[[FloatArray], Any], inputs: InputScaling) -> Basis:
     """Basis on scaled inputs of what the user asked for."""
     basis = as_basis(mean)
-    return basis if type(basis) in _UNIT_FREE else BasisInUnits(basis, inputs)
+    # A polynomial is one in all units.
+    return basis if is_polynomial(basis) else BasisInUnits(basis, inputs)
 
 
 def constant_coefficients(H: FloatArray) -> FloatArray | None:
@@ -82,7 +80,7 @@ def trend_summary(
     scale2 = np.einsum("ij,cik,kj->cj", A, coefficients.scale2, A)
     reduced = OutputScaling(0, 0.0, output.scale)
     mixture = MixturePrediction(
-        location, np.sqrt(scale2), weights, Family(float(coefficients.dof)), reduced
+        location, np.sqrt(scale2), weights, float(coefficients.dof), reduced
     )
     columns = [mixture.mean, mixture.std, *mixture.quantile(_LEVELS)]
     dtype = [("name", object), *((field, float) for field in _FIELDS)]
@@ -96,7 +94,7 @@ def trend_summary(
 
 def _column_names(posterior: Posterior, names: Sequence[str]) -> list[str]:
     formulas = posterior.mean.column_names(posterior.n_inputs)
-    if isinstance(posterior.mean, BasisInUnits):
+    if not is_polynomial(posterior.mean):
         return formulas
     return [re.sub(r"x(\d+)", lambda m: names[int(m[1]) - 1], formula) for formula in formulas]
 
@@ -107,31 +105,12 @@ def _to_units(basis: Basis, inputs: InputScaling) -> tuple[FloatArray, IntArray]
     Reduced inputs are the user's up to a power of two each; the second result has the power of
     two ``(q,)`` of each regressor.
     """
-    if isinstance(basis, BasisInUnits):
+    if not is_polynomial(basis):
         q = basis(np.zeros((1, int(inputs.active.sum())))).shape[1]
         return np.eye(q), np.zeros(q, dtype=np.int64)
     e, width = inputs.exponent[inputs.active], inputs.width[inputs.active]
-    a, b = -inputs.lower[inputs.active] / width, 1.0 / width
-    p = len(e)
-    if isinstance(basis, Zero):
-        return np.empty((0, 0)), np.empty(0, dtype=np.int64)
-    if isinstance(basis, Constant):
-        return np.ones((1, 1)), np.zeros(1, dtype=np.int64)
-    # Scaled x_i = a_i + b_i x_i, and the products multiplied out.
-    i, j = np.triu_indices(p)
-    q = 1 + p + (len(i) if isinstance(basis, Quadratic) else 0)
-    A = np.zeros((q, q))
-    A[0, 0] = 1.0
-    A[1 : p + 1, 0] = a
-    A[1 : p + 1, 1 : p + 1] = np.diag(b)
-    if isinstance(basis, Linear):
-        return A, np.concatenate([[0], e])
-    rows = np.arange(p + 1, q)
-    A[rows, 0] = a[i] * a[j]
-    np.add.at(A, (rows, 1 + i), b[i] * a[j])
-    np.add.at(A, (rows, 1 + j), a[i] * b[j])
-    A[rows, rows] = b[i] * b[j]
-    return A, np.concatenate([[0], e, e[i] + e[j]])
+    A = basis.affine(-inputs.lower[inputs.active] / width, 1.0 / width)
+    return A, basis.exponents(len(e)) @ e
 
 
 def variance_summary(

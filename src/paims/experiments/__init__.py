@@ -1,7 +1,6 @@
 """The experiments of the paper, run anew: figures, the table beside the paper's, and checks.
 
-One module for each experiment; the README in this folder says which. On the command line:
-``paims reproduce``.
+The README in this folder says which module holds which. On the command line: ``paims reproduce``.
 
 >>> from paims import experiments
 >>> sorted(experiments.NAMES)
@@ -14,8 +13,14 @@ from paims.experiments._outcome import FORMAT_VERSION, Check, Outcome, Row, Sett
 
 __all__ = ["FORMAT_VERSION", "NAMES", "Check", "Outcome", "Row", "Settings", "Table", "run"]
 
+_RUNS = {
+    "one-d": ("_functions", "run_one_d"),
+    "branin": ("_functions", "run_branin"),
+    "two-d-model": ("_functions", "run_two_d_model"),
+    "nilson-kuusk": ("_nilson_kuusk", "run"),
+}
 #: The experiments, in the order of the paper.
-NAMES = ("one-d", "branin", "two-d-model", "nilson-kuusk")
+NAMES = tuple(_RUNS)
 
 
 def run(name: str, settings: Settings | None = None) -> Outcome:
@@ -34,6 +39,7 @@ def run(name: str, settings: Settings | None = None) -> Outcome:
     """
     if name not in NAMES:
         raise ValueError(f"There is no experiment {name!r}; use one of {', '.join(NAMES)}.")
-    module = import_module(f"paims.experiments.{name.replace('-', '_')}")
-    outcome: Outcome = module.run(Settings() if settings is None else settings)
+    module, function = _RUNS[name]
+    run_it = getattr(import_module(f"paims.experiments.{module}"), function)
+    outcome: Outcome = run_it(Settings() if settings is None else settings)
     return outcome

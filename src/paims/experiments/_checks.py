@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims.experiments._grids import GridMode, Moments
 from paims.experiments._outcome import Check
-from paims.experiments._quadrature import Moments
-from paims.experiments._surface import GridMode
 
 #: The reference prior has to leave at most this share of what the flat prior has near the origin.
 _REMOVED = 0.5

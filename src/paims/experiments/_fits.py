@@ -1,25 +1,29 @@
-"""A fit as the paper makes it: one annealing past temperature 1, seen at both of its ends."""
+"""A fit as the paper makes it, and its errors on test sets.
+
+One annealing past temperature 1, seen at both of its ends.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import qmc
 
 from paims._arrays import FloatArray
 from paims.emulator import MixturePrediction
-from paims.emulator._compression import compress
-from paims.emulator._ensemble import Ensemble
+from paims.emulator._ensemble import Ensemble, ensemble_of_draws
 from paims.emulator._scaling import OutputScaling
-from paims.emulator._thinning import merge_equal, thin
+from paims.experiments._outcome import Settings
 from paims.gp import Posterior
 from paims.inference import find_best, sample_posterior
 from paims.sampling import Mode, SampleResult, SamplingWarning
+from paims.simulators import Simulator
 
-# As many as an emulator has, and draws that they are chosen from.
-_N_COMPONENTS = 128
-_N_RESERVOIR = 1024
+#: Points of the paper's test sets, which are not published.
+N_PAPER_TESTS = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,11 @@ class Fit:
         return len(self.result.levels)
 
     @property
+    def n_levels_to_one(self) -> int:
+        """Levels down to temperature 1."""
+        return int(np.argmax(self.result.levels["beta"] >= 1.0)) + 1
+
+    @property
     def mixture(self) -> str:
         """Which ensemble is the scheme's own mixture: the paper's is that of the last level."""
         return "optimum" if self.scheme == "paper" else "posterior"
@@ -121,20 +130,94 @@ def fit(runs: Runs, posterior: Posterior, scheme: str, n_samples: int | None, se
     best = find_best(result, result.modes(min_mass=0.0))
     at_one = result if result.posterior is None else result.posterior
     single = Ensemble(posterior, np.asarray(best.location)[None], np.ones(1), output, "gaussian")
-    ensembles = {
-        "best": single,
-        "posterior": _ensemble(posterior, at_one, output, seed),
-        "optimum": _ensemble(posterior, result, output, seed),
-    }
+    ensembles = {"best": single}
+    for name, draws in (("posterior", at_one), ("optimum", result)):
+        # Gaussian components, as in the paper.
+        rng = np.random.default_rng(seed)
+        ensembles[name], _ = ensemble_of_draws(
+            posterior, draws.draws, draws.weights, output, "gaussian", rng
+        )
     return Fit(scheme, result, best, ensembles, result.warnings)
 
 
-def _ensemble(
-    posterior: Posterior, result: SampleResult, output: OutputScaling, seed: int
-) -> Ensemble:
-    """A mixture of few components, each Gaussian as in the paper, for all draws of a result."""
-    rng = np.random.default_rng(seed)
-    draws, weights = merge_equal(result.draws, result.weights)
-    index, weights = thin(draws, weights / weights.sum(), _N_RESERVOIR, rng)
-    many = Ensemble(posterior, draws[index], weights, output, "gaussian")
-    return compress(many, _N_COMPONENTS, rng)[0]
+@dataclass(frozen=True, eq=False)
+class TestSets:
+    """Inputs that no emulator has seen, with their outputs.
+
+    Attributes
+    ----------
+    X, y : (n_tests, p) and (n_tests,) ndarray
+        Sobol' points.
+    X_small, y_small : (n_designs, 25, p) and (n_designs, 25) ndarray
+        Latin hypercubes.
+    """
+
+    __test__ = False
+
+    X: FloatArray
+    y: FloatArray
+    X_small: FloatArray
+    y_small: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """Errors of one ensemble on the test sets.
+
+    Attributes
+    ----------
+    rmse : float
+        On the large set.
+    rmse_small : (n_designs,) ndarray
+        On each small one.
+    residuals : (n_tests,) ndarray
+        Standardised (the paper's equation residuals), on the large set.
+    mean : (n_tests,) ndarray
+        Predictive means there.
+    """
+
+    rmse: float
+    rmse_small: FloatArray
+    residuals: FloatArray
+    mean: FloatArray
+
+    def below(self, figure: float) -> int:
+        """How many of the small sets have a smaller error than a figure."""
+        return int(np.sum(self.rmse_small < figure))
+
+
+def notes(fits: Mapping[str, Fit]) -> list[str]:
+    """What the sampler warned of, by scheme."""
+    return [f"{scheme} scheme: {text}" for scheme, one in fits.items() for text in one.notes]
+
+
+def levels_to_one(fits: Mapping[str, Fit]) -> str:
+    """Levels down to temperature 1, by scheme, as a sentence."""
+    listed = ", ".join(f"{one.n_levels_to_one} ({scheme})" for scheme, one in fits.items())
+    return f"Levels down to temperature 1: {listed}."
+
+
+def make_tests(simulator: Simulator, settings: Settings) -> TestSets:
+    """Draw the test sets of a simulator on the unit cube."""
+    p = simulator.n_inputs
+    n_bits = max(1, int(np.ceil(np.log2(settings.n_tests))))
+    X = qmc.Sobol(p, scramble=False).random_base2(n_bits)[: settings.n_tests]
+    seeds = np.random.SeedSequence(settings.seed).spawn(settings.n_designs)
+    small = np.array(
+        [simulator.design(N_PAPER_TESTS, np.random.default_rng(seed)) for seed in seeds]
+    )
+    y_small = simulator(small.reshape(-1, p)).reshape(settings.n_designs, N_PAPER_TESTS)
+    return TestSets(X, simulator(X), small, y_small)
+
+
+def accuracy(fit: Fit, which: str, tests: TestSets) -> Accuracy:
+    """Errors of one of a fit's ensembles ("best", "posterior" or "optimum")."""
+    mean, std = fit.moments(tests.X, which)
+    flat = tests.X_small.reshape(-1, tests.X.shape[1])
+    small = fit.moments(flat, which)[0].reshape(tests.y_small.shape)
+    return Accuracy(
+        rmse=float(np.sqrt(np.mean((tests.y - mean) ** 2))),
+        rmse_small=np.sqrt(np.mean((tests.y_small - small) ** 2, axis=1)),
+        residuals=(tests.y - mean) / std,
+        mean=mean,
+    )

@@ -1,16 +1,26 @@
-"""What an experiment gives back: a table beside the paper's, checks, and pictures."""
+"""What an experiment gives back: a table beside the paper's, checks, and pictures as files.
+
+Pictures are PNG and SVG, a film is a GIF.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from paims.experiments._pictures import Film, Picture
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Format of the results file; raised when a field changes its meaning.
 FORMAT_VERSION = 1
+_DPI = 200
+_FILM_DPI = 110
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Row:
     quantity: str
     paper: float | None
     ours: Mapping[str, float]
-    note: str = ""
+    difference: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,24 +127,9 @@ class Outcome:
         """Everything but the pictures themselves, for JSON."""
         return {
             "title": self.title,
-            "rows": [
-                {
-                    "quantity": row.quantity,
-                    "paper": row.paper,
-                    "ours": dict(row.ours),
-                    "difference": row.note,
-                }
-                for row in self.rows
-            ],
-            "tables": [
-                {
-                    "title": table.title,
-                    "header": list(table.header),
-                    "rows": [list(row) for row in table.rows],
-                }
-                for table in self.tables
-            ],
-            "checks": [vars(check) for check in self.checks],
+            "rows": [asdict(row) for row in self.rows],
+            "tables": [asdict(table) for table in self.tables],
+            "checks": [asdict(check) for check in self.checks],
             "figures": [
                 {"files": list(picture.files), "caption": picture.caption}
                 for picture in self.pictures
@@ -150,7 +145,7 @@ class Outcome:
             header = ["", "paper", *(f"ours, {scheme} scheme" for scheme in schemes), "difference"]
             body = [
                 [row.quantity, _cell(row.paper), *(_cell(row.ours.get(s)) for s in schemes),
-                 row.note]
+                 row.difference]
                 for row in self.rows
             ]  # fmt: skip
             parts.append(_table(header, body))
@@ -186,3 +181,111 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
                      for line in lines)  # fmt: skip
+
+
+def canvas(width: float, height: float) -> Figure:
+    """An empty figure that belongs to no window system."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError:
+        raise ImportError(
+            "The experiments draw figures, which needs Matplotlib: install it with pip install "
+            "'paims[app]'."
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure with its caption.
+
+    Attributes
+    ----------
+    name : str
+        Folder and name of its files, without an ending.
+    caption : str
+    figure : Figure
+    """
+
+    name: str
+    caption: str
+    figure: Any
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that :meth:`save` writes."""
+        return f"{self.name}.png", f"{self.name}.svg"
+
+    def save(self, folder: Path) -> None:
+        """Write the figure as PNG and as SVG."""
+        from matplotlib import rc_context  # noqa: PLC0415 - an extra, and slow to import
+
+        for file in self.files:
+            kind = file.rsplit(".", 1)[1]
+            # A fixed salt and no date: the same figure gives the same bytes.
+            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            with rc_context({"svg.hashsalt": self.name}), _whole(folder / file) as path:
+                self.figure.savefig(
+                    path,
+                    format=kind,
+                    dpi=_DPI,
+                    metadata=metadata,
+                    bbox_inches="tight",
+                    pad_inches=0.08,
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Film:
+    """Frames on one figure, with a caption.
+
+    Attributes
+    ----------
+    name, caption : str
+    figure : Figure
+    frames : sequence of callable
+        Each draws its frame on the figure, which stays for a second.
+    """
+
+    name: str
+    caption: str
+    figure: Any
+    frames: Sequence[Callable[[], None]]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that :meth:`save` writes."""
+        return (f"{self.name}.gif",)
+
+    def save(self, folder: Path) -> None:
+        """Write the frames as an animated GIF that starts again."""
+        from matplotlib.animation import PillowWriter  # noqa: PLC0415 - an extra
+
+        writer = PillowWriter(fps=1)
+        with (
+            _whole(folder / self.files[0]) as path,
+            writer.saving(self.figure, str(path), _FILM_DPI),
+        ):
+            for frame in self.frames:
+                frame()
+                writer.grab_frame()
+
+
+class _whole:
+    """A path to write to that takes its final name only when the writing has succeeded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.part = path.with_name(f".{uuid.uuid4().hex}.part{path.suffix}")
+
+    def __enter__(self) -> Path:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self.part
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        try:
+            if kind is None:
+                os.replace(self.part, self.path)
+        finally:
+            with suppress(FileNotFoundError):
+                self.part.unlink()

@@ -9,11 +9,25 @@ import numpy as np
 
 from paims._arrays import FloatArray
 from paims.experiments import _checks
-from paims.experiments._accuracy import Accuracy, TestSets, accuracy, make_tests
-from paims.experiments._fits import Fit, Runs, fit
+from paims.experiments._fits import (
+    Accuracy,
+    Fit,
+    Runs,
+    TestSets,
+    accuracy,
+    fit,
+    levels_to_one,
+    make_tests,
+)
+from paims.experiments._grids import (
+    GridMode,
+    Moments,
+    Surface,
+    grid_modes,
+    quadrature,
+    surface,
+)
 from paims.experiments._outcome import Check, Row, Settings, Table
-from paims.experiments._quadrature import Moments, quadrature
-from paims.experiments._surface import GridMode, Surface, grid_modes, surface
 from paims.sampling import Mode
 from paims.simulators import Simulator
 
@@ -154,9 +168,6 @@ def rows(planar: Planar, why_best: str, why_mixture: str) -> list[Row]:
     """
     schemes, published = planar.settings.schemes, planar.published
     levels = {scheme: planar.fits[scheme].n_levels for scheme in schemes}
-    to_one = ", ".join(
-        f"{int(np.argmax(planar.fits[s].result.levels['beta'] >= 1.0)) + 1} ({s})" for s in schemes
-    )
     out = [
         Row(
             "number of levels",
@@ -164,8 +175,8 @@ def rows(planar: Planar, why_best: str, why_mixture: str) -> list[Row]:
             levels,
             "The paper stops by the coefficient of variation of the negative log posterior, which "
             "depends on the constant that is added to it. Here the standard deviation has to fall "
-            "to a tenth of that at level 0 (paper scheme) or at temperature 1 (default). Levels "
-            f"down to temperature 1: {to_one}.",
+            "to a tenth of that at level 0 (paper scheme) or at temperature 1 (default). "
+            + levels_to_one(planar.fits),
         )
     ]
     for part, figure, why in (

@@ -1,65 +1,21 @@
-"""Linear algebra and priors of a Gaussian process: the posterior of its hyper-parameters."""
+"""Linear algebra and priors of a Gaussian process: the posterior of its hyper-parameters.
 
-from paims.gp._kernels import (
-    Kernel,
-    Matern32,
-    Matern52,
-    Matern72,
-    PowerExponential,
-    SquaredExponential,
-)
-from paims.gp._means import Basis, Constant, Linear, Quadratic, UserBasis, Zero
-from paims.gp._nugget import (
-    BetaNugget,
-    EstimatedNugget,
-    FixedNugget,
-    Nugget,
-    NuggetPrior,
-    ReferenceNugget,
-    SpikeSlabNugget,
-    UniformNugget,
-)
-from paims.gp._posterior import Posterior
-from paims.gp._predictive import Coefficients, Predictive
-from paims.gp._priors import (
-    Flat,
-    JointlyRobust,
-    LogLaplace,
-    LogNormal,
-    Prior,
-    Reference,
-    SciPyPrior,
-)
+What can be asked for by name is in ``KERNELS``, ``MEANS``, ``PRIORS`` and ``NUGGET_PRIORS``,
+dictionaries of names and classes.
+"""
 
-__all__ = [
-    "Basis",
-    "BetaNugget",
-    "Coefficients",
-    "Constant",
-    "EstimatedNugget",
-    "FixedNugget",
-    "Flat",
-    "JointlyRobust",
-    "Kernel",
-    "Linear",
-    "LogLaplace",
-    "LogNormal",
-    "Matern32",
-    "Matern52",
-    "Matern72",
-    "Nugget",
-    "NuggetPrior",
-    "Posterior",
-    "PowerExponential",
-    "Predictive",
-    "Prior",
-    "Quadratic",
-    "Reference",
-    "ReferenceNugget",
-    "SciPyPrior",
-    "SpikeSlabNugget",
-    "SquaredExponential",
-    "UniformNugget",
-    "UserBasis",
-    "Zero",
-]
+from paims.gp import _kernels, _means, _nugget, _posterior, _predictive, _priors
+from paims.gp._kernels import *  # noqa: F403 - what a module exports is public
+from paims.gp._means import *  # noqa: F403
+from paims.gp._nugget import *  # noqa: F403
+from paims.gp._posterior import *  # noqa: F403
+from paims.gp._predictive import *  # noqa: F403
+from paims.gp._priors import *  # noqa: F403
+
+__all__: list[str] = []
+__all__ += _kernels.__all__
+__all__ += _means.__all__
+__all__ += _nugget.__all__
+__all__ += _posterior.__all__
+__all__ += _predictive.__all__
+__all__ += _priors.__all__

@@ -8,21 +8,28 @@ paper's choice: linear in the denominator), in all others a range in the units o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import cache
+from inspect import isfunction
+from math import factorial, sqrt
+from typing import ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims.gp._registry import Named, as_object, registry
 
 __all__ = [
+    "KERNELS",
+    "ExponentialKernel",
     "Kernel",
+    "Matern",
     "Matern32",
     "Matern52",
     "Matern72",
     "PowerExponential",
     "SquaredExponential",
-    "as_kernel",
 ]
 
 
@@ -38,11 +45,12 @@ def _distances(X: FloatArray, X2: FloatArray) -> Iterator[FloatArray]:
         yield np.abs(distance, out=distance)
 
 
-class Kernel(ABC):
+class Kernel(Named, ABC):
     r"""A correlation function that is a product of one factor per input.
 
     A new one needs the two one-dimensional functions :meth:`factor` and
-    :meth:`factor_derivative`; it then runs through NumPy. Those built in also have compiled code.
+    :meth:`factor_derivative`; it then runs through NumPy. An :class:`ExponentialKernel` needs
+    numbers only, and runs compiled.
 
     Attributes
     ----------
@@ -53,8 +61,12 @@ class Kernel(ABC):
         input.
     """
 
-    name: ClassVar[str] = "user"
     phi_power: float = 1.0
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the factor has derivatives of every order, at distance 0 too."""
+        return False
 
     @abstractmethod
     def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
@@ -117,47 +129,106 @@ class Kernel(ABC):
         r""":math:`\phi` of a length in the units of the input; inverse of :meth:`length_scale`."""
         return np.asarray(length_scale, dtype=np.float64) ** self.phi_power
 
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
-        return f"{type(self).__name__}({arguments})"
 
+class ExponentialForm(NamedTuple):
+    r"""What there is to know of an :class:`ExponentialKernel`, as plain numbers.
 
-class _ExponentialKernel(Kernel):
-    r"""A factor :math:`r = a(t) e^{-t}`, with t a scaled distance and a polynomial a(t) >= 1.
-
-    Correlations take one exponential for each pair, and derivatives are the correlation times
-    a slope.
+    Attributes
+    ----------
+    scale, phi_power, power : float
+        :math:`t = (\mathrm{scale}\, d^{\mathrm{phi\_power}} / \phi)^{\mathrm{power}}`.
+    polynomial : (k + 1,) ndarray
+        Coefficients of a(t), the constant first.
+    slope : (k + 1,) ndarray
+        Coefficients of a(t) - a'(t).
     """
 
-    @abstractmethod
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
+    scale: float
+    phi_power: float
+    power: float
+    polynomial: FloatArray
+    slope: FloatArray
+
+
+@cache
+def _with_slope(a: tuple[float | Fraction, ...]) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of a polynomial, and of it without its derivative; kept, as calls are many."""
+    slope = [c - k * d for k, (c, d) in enumerate(zip(a, [*a[1:], 0], strict=True), 1)]
+    return np.array(a, float), np.array(slope, float)
+
+
+def _horner(coefficients: FloatArray, t: FloatArray) -> FloatArray:
+    """Values of a polynomial, the constant first."""
+    *lower, last = coefficients.tolist()
+    if not lower or not last:
+        result = np.full_like(t, last)
+    else:  # a Matern's last is one over an integer, by which it is more exact to divide
+        result = np.asarray(t / (1.0 / last) + lower.pop())
+    for coefficient in reversed(lower):
+        result *= t
+        result += coefficient
+    return result
+
+
+class ExponentialKernel(Kernel):
+    r"""A factor :math:`r = a(t) e^{-t}`, with a polynomial a and t a scaled distance.
+
+    .. math:: t = (\mathrm{scale}\, d^{\mathrm{phi\_power}} / \phi)^{\mathrm{power}},
+              \qquad \frac{\partial \log r}{\partial \log \phi}
+              = \mathrm{power}\, t\, \frac{a(t) - a'(t)}{a(t)}
+
+    A new one gives its numbers as class attributes. NumPy, the compiled loop and the page of
+    :mod:`paims.report` all compute from them.
+
+    Attributes
+    ----------
+    scale, power : float
+        As above.
+    polynomial : sequence of numbers
+        Coefficients of a(t), the constant first, which is 1; a(t) >= 1 for all t >= 0.
+    """
+
+    scale: float = 1.0
+    power: float = 1.0
+    polynomial: Sequence[float | Fraction] = (1,)
+
+    @property
+    def form(self) -> ExponentialForm:
+        """The kernel as plain numbers."""
+        polynomials = _with_slope(tuple(self.polynomial))
+        return ExponentialForm(self.scale, self.phi_power, self.power, *polynomials)
+
+    def _scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
         """Scaled distance t."""
+        t = np.asarray(self.scale * distance**self.phi_power / phi)
+        if self.power != 1.0:
+            t **= self.power
+        return np.minimum(t, _FAR, out=t)
 
-    def polynomial_minus_one(self, t: FloatArray) -> FloatArray | None:
+    def _growth(self, t: FloatArray) -> FloatArray | None:
         """a(t) - 1; None for a kernel without polynomial."""
-        return None
+        if len(self.polynomial) == 1:
+            return None
+        growth = _horner(self.form.polynomial[1:], t)
+        growth *= t
+        return growth
 
-    @abstractmethod
-    def slope(self, t: FloatArray) -> FloatArray:
+    def _slope(self, t: FloatArray) -> FloatArray:
         r"""Logarithmic derivative :math:`\partial \log r / \partial \log \phi`."""
-
-    def _scaled(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> Iterator[FloatArray]:
-        """Scaled distances ``(m, n, k)``, one input after the other."""
-        for i, distance in enumerate(_distances(X, X2)):
-            t = self.scaled(distance, phi[:, i, None, None])
-            yield np.minimum(t, _FAR, out=t)
+        if len(self.polynomial) == 1:
+            return self.power * t
+        return self.power * t * _horner(self.form.slope, t) / _horner(self.form.polynomial, t)
 
     def factor(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
         """a(t) exp(-t)."""
-        t = np.minimum(self.scaled(distance, phi), _FAR)
-        excess = self.polynomial_minus_one(t)
+        t = self._scaled(distance, phi)
+        growth = self._growth(t)
         decay: FloatArray = np.exp(-t)
-        return decay if excess is None else (1.0 + excess) * decay
+        return decay if growth is None else (1.0 + growth) * decay
 
     def factor_derivative(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
         """Derive the factor: factor times slope."""
-        t = np.minimum(self.scaled(distance, phi), _FAR)
-        return self.factor(distance, phi) * self.slope(t)
+        return self.factor(distance, phi) * self._slope(self._scaled(distance, phi))
 
     def correlation(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
         """Correlations ``(m, n, k)``."""
@@ -173,14 +244,15 @@ class _ExponentialKernel(Kernel):
         """Correlations; ``see(i, t)`` is shown the scaled distances on the way."""
         exponent = np.zeros((len(phi), len(X), len(X2)))
         polynomial: FloatArray | float = 1.0
-        for i, t in enumerate(self._scaled(X, X2, phi)):
+        for i, distance in enumerate(_distances(X, X2)):
+            t = self._scaled(distance, phi[:, i, None, None])
             see(i, t)
             exponent -= t
-            excess = self.polynomial_minus_one(t)
-            if excess is not None:
-                excess += 1.0
+            growth = self._growth(t)
+            if growth is not None:
+                growth += 1.0
                 with np.errstate(over="ignore"):  # of many inputs, where the exponential is 0
-                    polynomial = excess * polynomial
+                    polynomial = growth * polynomial
         np.exp(exponent, out=exponent)
         np.multiply(exponent, polynomial, out=exponent, where=exponent > 0.0)
         return exponent
@@ -188,11 +260,12 @@ class _ExponentialKernel(Kernel):
     def correlation_minus_one(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
         """``correlation - 1`` without cancellation."""
         exponent = np.zeros((len(phi), len(X), len(X2)))
-        for t in self._scaled(X, X2, phi):
+        for i, distance in enumerate(_distances(X, X2)):
+            t = self._scaled(distance, phi[:, i, None, None])
             exponent -= t
-            excess = self.polynomial_minus_one(t)
-            if excess is not None:
-                exponent += np.log1p(excess)
+            growth = self._growth(t)
+            if growth is not None:
+                exponent += np.log1p(growth)
         np.expm1(exponent, out=exponent)
         return exponent
 
@@ -203,14 +276,14 @@ class _ExponentialKernel(Kernel):
         derivatives = np.empty((*phi.shape, len(X), len(X2)))
 
         def see(i: int, t: FloatArray) -> None:
-            derivatives[:, i] = self.slope(t)
+            derivatives[:, i] = self._slope(t)
 
         correlation = self._product(X, X2, phi, see)
         derivatives *= correlation[:, None]
         return correlation, derivatives
 
 
-class SquaredExponential(_ExponentialKernel):
+class SquaredExponential(ExponentialKernel):
     r"""Squared exponential, :math:`k = \exp\{-\frac12 \sum_i (x_i - x'_i)^2 / \phi_i\}`.
 
     The paper's correlation function: :math:`\phi_i` is linear in the denominator, hence a
@@ -219,47 +292,57 @@ class SquaredExponential(_ExponentialKernel):
     """
 
     name = "squared_exponential"
+    scale = 0.5
     phi_power = 2.0
 
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`t = d^2 / (2\phi)`."""
-        return 0.5 * distance**2 / phi
-
-    def slope(self, t: FloatArray) -> FloatArray:
-        """The slope is t."""
-        return t
+    @property
+    def smooth(self) -> bool:
+        """It is."""
+        return True
 
 
-class _Matern(_ExponentialKernel):
-    r"""A Matern kernel of smoothness :math:`\nu`, half an odd number."""
+class Matern(ExponentialKernel):
+    r"""The Matern family, of smoothness :math:`\nu = m + \frac12` with an integer order m.
 
-    twice_smoothness: ClassVar[float]
+    :math:`\phi_i` is a range, :math:`t = \sqrt{2\nu}\, d / \phi`, and
 
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`t = \sqrt{2\nu} d / \phi`."""
-        scaled: FloatArray = np.sqrt(self.twice_smoothness) * distance / phi
-        return scaled
+    .. math:: a(t) = \sum_{k=0}^m \frac{m!}{(2m)!} \frac{(2m - k)!}{(m - k)! \, k!} (2t)^k .
+
+    A kernel of the family is a subclass with its ``order``; the process is that many times
+    differentiable.
+
+    Attributes
+    ----------
+    order : int
+        m.
+    """
+
+    order: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        """Work out the numbers of the order."""
+        m = cls.order
+        cls.scale = sqrt(2 * m + 1)
+        cls.polynomial = tuple(
+            Fraction(
+                2**k * factorial(m) * factorial(2 * m - k),
+                factorial(2 * m) * factorial(m - k) * factorial(k),
+            )
+            for k in range(m + 1)
+        )
 
 
-class Matern32(_Matern):
+class Matern32(Matern):
     r"""Matern 3/2, :math:`k = \prod_i (1 + t_i) e^{-t_i}`, :math:`t_i = \sqrt3 |x_i-x'_i|/\phi_i`.
 
     :math:`\phi_i` is a range. :math:`\partial k / \partial \log \phi_i = k \, t_i^2 / (1 + t_i)`.
     """
 
     name = "matern32"
-    twice_smoothness = 3.0
-
-    def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
-        """A copy of t."""
-        return t.copy()
-
-    def slope(self, t: FloatArray) -> FloatArray:
-        r""":math:`t^2 / (1 + t)`."""
-        return t * t / (1.0 + t)
+    order = 1
 
 
-class Matern52(_Matern):
+class Matern52(Matern):
     r"""Matern 5/2, :math:`k = \prod_i (1 + t_i + t_i^2/3) e^{-t_i}` with :math:`t_i = \sqrt5 s_i`.
 
     :math:`\phi_i` is a range, :math:`s_i = |x_i - x'_i| / \phi_i`.
@@ -267,18 +350,10 @@ class Matern52(_Matern):
     """
 
     name = "matern52"
-    twice_smoothness = 5.0
-
-    def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
-        r""":math:`t + t^2/3`."""
-        return t * (1.0 + t / 3.0)
-
-    def slope(self, t: FloatArray) -> FloatArray:
-        r""":math:`t^2 (1 + t) / (3 + 3t + t^2)`."""
-        return t * t * (1.0 + t) / (3.0 + 3.0 * t + t * t)
+    order = 2
 
 
-class Matern72(_Matern):
+class Matern72(Matern):
     r"""Matern 7/2, :math:`k = \prod_i (1 + t_i + \frac25 t_i^2 + \frac1{15} t_i^3) e^{-t_i}`.
 
     :math:`t_i = \sqrt7 |x_i - x'_i| / \phi_i`, and :math:`\phi_i` is a range.
@@ -287,18 +362,10 @@ class Matern72(_Matern):
     """
 
     name = "matern72"
-    twice_smoothness = 7.0
-
-    def polynomial_minus_one(self, t: FloatArray) -> FloatArray:
-        r""":math:`t + \frac25 t^2 + \frac1{15} t^3`."""
-        return t * (1.0 + t * (0.4 + t / 15.0))
-
-    def slope(self, t: FloatArray) -> FloatArray:
-        r""":math:`t^2 (3 + 3t + t^2) / (15 + 15t + 6t^2 + t^3)`."""
-        return t * t * (3.0 + t * (3.0 + t)) / (15.0 + t * (15.0 + t * (6.0 + t)))
+    order = 3
 
 
-class PowerExponential(_ExponentialKernel):
+class PowerExponential(ExponentialKernel):
     r"""Power exponential, :math:`k = \exp\{-\sum_i (|x_i - x'_i| / \phi_i)^\alpha\}`.
 
     :math:`\phi_i` is a range, :math:`\alpha` the ``power``.
@@ -322,46 +389,26 @@ class PowerExponential(_ExponentialKernel):
             )
         self.power = float(power)
 
-    def scaled(self, distance: FloatArray, phi: FloatArray) -> FloatArray:
-        r""":math:`t = (d/\phi)^\alpha`."""
-        scaled: FloatArray = (distance / phi) ** self.power
-        return scaled
-
-    def slope(self, t: FloatArray) -> FloatArray:
-        r""":math:`\alpha t`."""
-        return self.power * t
+    @property
+    def smooth(self) -> bool:
+        """With a power of 2."""
+        return self.power == 2.0
 
 
-#: The kernels with compiled code; the position is the code by which the compiled loop knows it.
-COMPILED_KERNELS: tuple[type[Kernel], ...] = (
-    SquaredExponential,
-    Matern32,
-    Matern52,
-    Matern72,
-    PowerExponential,
-)
+#: The kernels that can be asked for by name.
+KERNELS: dict[str, type[Kernel]] = registry(Kernel, globals())
 
 
-#: The kernels that can be asked for by name, with compiled code or without.
-NAMED_KERNELS: tuple[type[Kernel], ...] = COMPILED_KERNELS
+_FORMULAS = {name: f for name, f in vars(ExponentialKernel).items() if isfunction(f)}
 
 
-def compiled_code(kernel: Kernel) -> int | None:
-    """Code of a kernel that has compiled code, else None.
-
-    The exact type is asked for: a subclass may have changed the formula.
-    """
-    return COMPILED_KERNELS.index(type(kernel)) if type(kernel) in COMPILED_KERNELS else None
+def has_form(kernel: Kernel) -> TypeGuard[ExponentialKernel]:
+    """Whether the kernel's form tells all of it: a subclass may have changed a formula."""
+    return isinstance(kernel, ExponentialKernel) and all(
+        getattr(type(kernel), name) is formula for name, formula in _FORMULAS.items()
+    )
 
 
 def as_kernel(kernel: str | Kernel) -> Kernel:
     """Kernel object of a name, or the object itself."""
-    if isinstance(kernel, Kernel):
-        return kernel
-    by_name = {cls.name: cls for cls in NAMED_KERNELS}
-    if isinstance(kernel, str) and kernel in by_name:
-        return by_name[kernel]()
-    raise ValueError(
-        f"kernel must be one of {sorted(by_name)} or an object of a subclass of "
-        f"paims.gp.Kernel; got {kernel!r}."
-    )
+    return as_object("kernel", kernel, Kernel, KERNELS)

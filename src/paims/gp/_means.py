@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy.linalg import qr
+from scipy.special import comb
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, IntArray
 from paims.gp._checks import as_float_array, check_finite
+from paims.gp._registry import Named, as_object, registry
 
-__all__ = ["Basis", "Constant", "Linear", "Quadratic", "UserBasis", "Zero", "as_basis"]
+__all__ = [
+    "MEANS",
+    "Basis",
+    "Constant",
+    "Linear",
+    "Polynomial",
+    "Quadratic",
+    "UserBasis",
+    "Zero",
+]
 
 
-class Basis(ABC):
+class Basis(Named, ABC):
     """Basis of the mean: a map from inputs ``(n, p)`` to regressors ``(n, q)``."""
-
-    name: ClassVar[str] = "user"
 
     @abstractmethod
     def __call__(self, X: FloatArray) -> FloatArray:
@@ -28,67 +37,89 @@ class Basis(ABC):
     def column_names(self, n_inputs: int) -> list[str]:
         """Names of the q regressors, as formulas in ``x1 .. xp``."""
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+
+class Polynomial(Basis):
+    """A basis of monomials, told by their exponents.
+
+    With each monomial all that divide it must be there: a polynomial then stays one of the same
+    basis when the units of the inputs change.
+    """
+
+    @abstractmethod
+    def exponents(self, n_inputs: int) -> IntArray:
+        """Exponents ``(q, p)`` of the monomials."""
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Values of the monomials."""
+        exponents = self.exponents(X.shape[1])
+        H = np.ones((len(X), len(exponents)))
+        for j, row in enumerate(exponents):
+            for i in np.repeat(np.arange(len(row)), row):
+                H[:, j] *= X[:, i]
+        return H
+
+    def column_names(self, n_inputs: int) -> list[str]:
+        """Such as ``1``, ``x1``, ``x1^2``, ``x1*x2``."""
+        return [
+            "*".join(f"x{i + 1}" if e == 1 else f"x{i + 1}^{e}" for i, e in enumerate(row) if e)
+            or "1"
+            for row in self.exponents(n_inputs).tolist()
+        ]
+
+    def affine(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        r"""Matrix A ``(q, q)`` with :math:`h(a + b x) = A\, h(x)`, by the binomial theorem.
+
+        Parameters
+        ----------
+        a, b : (p,) ndarray
+        """
+        whole = self.exponents(len(a))[:, None, :]
+        part = whole.swapaxes(0, 1)
+        rest = np.maximum(whole - part, 0)  # where it is not one, the binomial coefficient is 0
+        A: FloatArray = (comb(whole, part) * a**rest * b**part).prod(axis=2)
+        return A
 
 
-class Zero(Basis):
+class Zero(Polynomial):
     """No mean at all, q = 0: the process is centred at 0."""
 
     name = "zero"
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """No regressor."""
-        return np.empty((len(X), 0))
-
-    def column_names(self, n_inputs: int) -> list[str]:
-        """No name."""
-        return []
+    def exponents(self, n_inputs: int) -> IntArray:
+        """No monomial."""
+        return np.zeros((0, n_inputs), dtype=np.int64)
 
 
-class Constant(Basis):
+class Constant(Polynomial):
     """An unknown constant, h(x) = 1."""
 
     name = "constant"
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """One column of ones."""
-        return np.ones((len(X), 1))
-
-    def column_names(self, n_inputs: int) -> list[str]:
-        """``1``."""
-        return ["1"]
+    def exponents(self, n_inputs: int) -> IntArray:
+        """The constant."""
+        return np.zeros((1, n_inputs), dtype=np.int64)
 
 
-class Linear(Basis):
+class Linear(Polynomial):
     """A plane, h(x) = (1, x_1, ..., x_p): the paper's choice in all its examples."""
 
     name = "linear"
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """(1, x_1, ..., x_p)."""
-        return np.column_stack([np.ones(len(X)), X])
-
-    def column_names(self, n_inputs: int) -> list[str]:
-        """``1, x1 .. xp``."""
-        return ["1", *(f"x{i + 1}" for i in range(n_inputs))]
+    def exponents(self, n_inputs: int) -> IntArray:
+        """The constant, and each input."""
+        return np.eye(n_inputs + 1, n_inputs, -1, dtype=np.int64)
 
 
-class Quadratic(Basis):
+class Quadratic(Polynomial):
     """A full quadratic: 1, x_i, and all products x_i x_j with i <= j; q = (p + 1)(p + 2)/2."""
 
     name = "quadratic"
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """(1, x_i, x_i x_j), q = (p + 1)(p + 2)/2."""
-        i, j = np.triu_indices(X.shape[1])
-        return np.column_stack([np.ones(len(X)), X, X[:, i] * X[:, j]])
-
-    def column_names(self, n_inputs: int) -> list[str]:
-        """``1, x1 .. xp``, then squares and products."""
-        pairs = zip(*np.triu_indices(n_inputs), strict=True)
-        products = [f"x{i + 1}^2" if i == j else f"x{i + 1}*x{j + 1}" for i, j in pairs]
-        return [*Linear().column_names(n_inputs), *products]
+    def exponents(self, n_inputs: int) -> IntArray:
+        """The constant, each input, then squares and products."""
+        unit = np.eye(n_inputs, dtype=np.int64)
+        i, j = np.triu_indices(n_inputs)
+        return np.vstack([Linear().exponents(n_inputs), unit[i] + unit[j]])
 
 
 class UserBasis(Basis):
@@ -133,21 +164,21 @@ class UserBasis(Basis):
         return f"UserBasis({self.function!r})"
 
 
+#: The means that can be asked for by name.
+MEANS: dict[str, type[Basis]] = registry(Basis, globals())
+
+
+def is_polynomial(basis: Basis) -> TypeGuard[Polynomial]:
+    """Whether the exponents tell all of a basis: a subclass may have changed its values."""
+    return isinstance(basis, Polynomial) and type(basis).__call__ is Polynomial.__call__
+
+
 def as_basis(mean: str | Basis | Callable[[FloatArray], Any]) -> Basis:
     """Basis object of a name or of a function, or the object itself."""
-    if isinstance(mean, Basis):
-        return mean
-    by_name: dict[str, type[Basis]] = {
-        cls.name: cls for cls in (Zero, Constant, Linear, Quadratic)
-    }
-    if isinstance(mean, str) and mean in by_name:
-        return by_name[mean]()
-    if callable(mean):
+    if callable(mean) and not isinstance(mean, Basis):
         return UserBasis(mean)
-    raise ValueError(
-        f"mean must be one of {sorted(by_name)}, a function of the inputs (n, p) that returns "
-        f"(n, q), or an object of a subclass of paims.gp.Basis; got {mean!r}."
-    )
+    function = ", a function of the inputs (n, p) that returns (n, q),"
+    return as_object("mean", mean, Basis, MEANS, function)
 
 
 def design_matrix(basis: Basis, X: FloatArray) -> FloatArray:

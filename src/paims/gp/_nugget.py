@@ -15,8 +15,10 @@ import numpy as np
 from scipy.special import betaincc, betaln, expit, log_expit
 
 from paims._arrays import FloatArray
+from paims.gp._registry import Named, as_object, registry
 
 __all__ = [
+    "NUGGET_PRIORS",
     "BetaNugget",
     "EstimatedNugget",
     "FixedNugget",
@@ -25,16 +27,14 @@ __all__ = [
     "ReferenceNugget",
     "SpikeSlabNugget",
     "UniformNugget",
-    "as_nugget",
 ]
 
 LOWER_BOUND = 1e-12
 
 
-class NuggetPrior(ABC):
+class NuggetPrior(Named, ABC):
     """Prior density of an estimated nugget, with respect to the nugget itself."""
 
-    name: ClassVar[str] = "user"
     #: Whether the nugget is a row of the information matrix of the reference prior.
     uses_information: ClassVar[bool] = False
 
@@ -45,10 +45,6 @@ class NuggetPrior(ABC):
         ``z`` is given beside the nugget for accuracy: :math:`\log(1-\delta) = \log(1-l_b) +
         \log\,\mathrm{sigmoid}(-z)`.
         """
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
-        return f"{type(self).__name__}({arguments})"
 
 
 class UniformNugget(NuggetPrior):
@@ -187,7 +183,8 @@ class EstimatedNugget(Nugget):
 
     Parameters
     ----------
-    prior : {"uniform", "beta", "spike_slab", "reference"} or NuggetPrior, default "uniform"
+    prior : str or NuggetPrior, default "uniform"
+        A name of ``paims.gp.NUGGET_PRIORS``, or an object.
     lower : float, default 1e-12
         Lower bound :math:`l_b`.
     """
@@ -268,19 +265,13 @@ class FixedNugget(Nugget):
         return f"FixedNugget({self.nugget!r})"
 
 
+#: The priors of the nugget that can be asked for by name.
+NUGGET_PRIORS: dict[str, type[NuggetPrior]] = registry(NuggetPrior, globals())
+
+
 def as_nugget_prior(prior: str | NuggetPrior) -> NuggetPrior:
     """Nugget prior of a name, or the object itself."""
-    if isinstance(prior, NuggetPrior):
-        return prior
-    by_name: dict[str, type[NuggetPrior]] = {
-        cls.name: cls for cls in (UniformNugget, BetaNugget, SpikeSlabNugget, ReferenceNugget)
-    }
-    if isinstance(prior, str) and prior in by_name:
-        return by_name[prior]()
-    raise ValueError(
-        f"nugget_prior must be one of {sorted(by_name)} or an object of a subclass of "
-        f"paims.gp.NuggetPrior; got {prior!r}."
-    )
+    return as_object("nugget_prior", prior, NuggetPrior, NUGGET_PRIORS)
 
 
 def as_nugget(nugget: str | float | Nugget, prior: str | NuggetPrior) -> Nugget:

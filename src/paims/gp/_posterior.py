@@ -12,11 +12,13 @@ from paims._arrays import FloatArray
 from paims._parallel import n_threads
 from paims.gp import _twin
 from paims.gp._checks import as_float_array, check_finite, check_points, check_runs
-from paims.gp._kernels import Kernel, PowerExponential, as_kernel, compiled_code
+from paims.gp._kernels import Kernel, as_kernel, has_form
 from paims.gp._means import Basis, as_basis, design_matrix
 from paims.gp._nugget import FixedNugget, Nugget, NuggetPrior, as_nugget
 from paims.gp._predictive import Coefficients, Conditional, Predictive
 from paims.gp._priors import Prior, as_prior
+
+__all__ = ["Posterior"]
 
 
 class Posterior:
@@ -41,16 +43,16 @@ class Posterior:
     y : (n,) array_like
         Outputs of the runs, taken as they are.
     kernel : str or Kernel, default "squared_exponential"
-        Also "matern32", "matern52", "matern72", "power_exponential".
+        A name of ``paims.gp.KERNELS``, or an object.
     mean : str, callable or Basis, default "linear"
-        Also "constant", "quadratic", "zero", or a function from ``(n, p)`` to ``(n, q)``.
+        A name of ``paims.gp.MEANS``, a function from ``(n, p)`` to ``(n, q)``, or an object.
     prior : str, Prior or SciPy distribution(s), default "reference"
-        Prior of phi; also "jointly_robust", "log_normal", "log_laplace", "flat".
+        Prior of phi: a name of ``paims.gp.PRIORS``, or an object.
     nugget : "estimate", float or Nugget, default "estimate"
         A number is a fixed nugget; 0 is allowed.
     nugget_prior : str or NuggetPrior, default "uniform"
-        Prior of an estimated nugget; also "beta", "spike_slab", or "reference" (with
-        ``prior="reference"``).
+        Prior of an estimated nugget: a name of ``paims.gp.NUGGET_PRIORS``, or an object;
+        "reference" only with ``prior="reference"``.
         Not used if ``nugget`` is a number or an object, which brings its own.
     n_jobs : int, optional
         Number of threads; None or -1 for every available core. Results do not depend on it.
@@ -96,7 +98,7 @@ class Posterior:
         self.n_evaluations = 0
         self.n_failures = 0
         self._lock = threading.Lock()
-        self._prepared: tuple[tuple[int, float], Any] | None = None
+        self._prepared: tuple[tuple[float, ...], Any] | None = None
 
     def _check_combination(self) -> None:
         if self.nugget.uses_information and not self.prior.uses_information:
@@ -204,25 +206,20 @@ class Posterior:
         }
 
     def _core_terms(self, phi: FloatArray, nugget: FloatArray) -> FloatArray:
-        """Columns log|K|, log|H'K^-1 H|, S2, log|I|; compiled where the kernel has the code."""
+        """Columns log|K|, log|H'K^-1 H|, S2, log|I|; compiled where numbers tell the kernel."""
         information = int(self.prior.uses_information) * (1 + int(self.nugget.uses_information))
-        code = compiled_code(self.kernel)
-        if code is None:
-            return _twin.core_terms_of_kernel(
-                self.X, self.H, self.y, self.kernel, phi, nugget, information, self.n_jobs
-            )
+        batch = (phi, nugget, information, self.n_jobs)
+        if not has_form(self.kernel):
+            return _twin.core_terms(self.X, self.H, self.y, self.kernel, *batch)
         # Imported at the first evaluation: Numba takes a good part of a second.
         from paims.gp import _compiled  # noqa: PLC0415
 
-        power = self.kernel.power if isinstance(self.kernel, PowerExponential) else 0.0
-        runs = (self.X, self.H, self.y, code, power)
-        prepared = self._prepared
-        if prepared is None or prepared[0] != (code, power):
-            self._prepared = prepared = (code, power), _compiled.prepare(*runs)
-        core: FloatArray = _compiled.core_terms(
-            *runs, phi, nugget, information, self.n_jobs, prepared[1]
-        )
-        return core
+        runs = (self.X, self.H, self.y, self.kernel)
+        kernel, prepared = self.kernel, self._prepared
+        numbers = (kernel.scale, kernel.phi_power, kernel.power)
+        if prepared is None or prepared[0] != numbers:
+            self._prepared = prepared = numbers, _compiled.prepare(*runs)
+        return _compiled.core_terms(*runs, *batch, prepared[1])
 
     def to_physical(self, u: Any) -> tuple[FloatArray, FloatArray]:
         """Correlation parameters phi ``(m, p)`` and nuggets ``(m,)`` of a batch ``u``."""

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims._parallel import for_chunks
+from paims._parallel import for_chunks, single_threaded_blas
 from paims.gp._factorisation import Factorisation
 from paims.gp._kernels import Kernel
-from paims.gp._threads import single_threaded_blas
+
+__all__ = ["Coefficients", "Predictive"]
 
 # Doubles in the largest array of a block of draws, and new inputs treated at once.
 _BLOCK_SIZE = 250_000

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from paims._arrays import FloatArray
 from paims.gp._kernels import Kernel
+from paims.gp._registry import Named, as_object, registry
 
 __all__ = [
+    "PRIORS",
     "Flat",
     "JointlyRobust",
     "LogLaplace",
@@ -20,11 +22,10 @@ __all__ = [
     "Prior",
     "Reference",
     "SciPyPrior",
-    "as_prior",
 ]
 
 
-class Prior(ABC):
+class Prior(Named, ABC):
     r"""Prior density of :math:`\log\phi`.
 
     A new one needs :meth:`log_density`; it may take the context that it has no use for as
@@ -40,7 +41,6 @@ class Prior(ABC):
         an evaluation.
     """
 
-    name: ClassVar[str] = "user"
     proper: bool = False
     uses_information: bool = False
 
@@ -72,12 +72,8 @@ class Prior(ABC):
         (m,) ndarray
         """
 
-    def check(self, n_inputs: int) -> None:  # noqa: B027, most priors fit any number
-        """Raise if the prior does not fit ``n_inputs`` inputs."""
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{key}={value!r}" for key, value in vars(self).items())
-        return f"{type(self).__name__}({arguments})"
+    def check(self, n_inputs: int) -> None:
+        """Raise if the prior does not fit ``n_inputs`` inputs; most fit any number."""
 
 
 class Reference(Prior):
@@ -259,7 +255,6 @@ class SciPyPrior(Prior):
         Each has a method ``logpdf``; one for all inputs, or one for each.
     """
 
-    name = "scipy"
     proper = True
 
     def __init__(self, distributions: Any) -> None:
@@ -328,19 +323,15 @@ def _check_length(parameter: FloatArray, n_inputs: int) -> None:
         )
 
 
+#: The priors of phi that can be asked for by name.
+PRIORS: dict[str, type[Prior]] = registry(Prior, globals())
+
+
 def as_prior(prior: Any) -> Prior:
     """Prior object of a name or of SciPy distributions, or the object itself."""
-    if isinstance(prior, Prior):
-        return prior
-    by_name: dict[str, type[Prior]] = {
-        cls.name: cls for cls in (Reference, JointlyRobust, LogNormal, LogLaplace, Flat)
-    }
-    if isinstance(prior, str):
-        if prior in by_name:
-            return by_name[prior]()
-    elif isinstance(prior, Sequence) or hasattr(prior, "logpdf"):
+    if not isinstance(prior, str | Prior) and (
+        isinstance(prior, Sequence) or hasattr(prior, "logpdf")
+    ):
         return SciPyPrior(prior)
-    raise ValueError(
-        f"prior must be one of {sorted(by_name)}, a frozen SciPy distribution of phi (or a list "
-        f"of them), or an object of a subclass of paims.gp.Prior; got {prior!r}."
-    )
+    distribution = ", a frozen SciPy distribution of phi (or a list of them),"
+    return as_object("prior", prior, Prior, PRIORS, distribution)

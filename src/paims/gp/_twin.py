@@ -1,7 +1,7 @@
 r"""The plain NumPy twin of the compiled loop: the terms of the posterior for a batch of points.
 
 It has the compiled loop's interface and mathematics, is what the tests compare it with, and runs
-the kernels that have no compiled code. Per point, with :math:`K = LL^T`:
+the kernels that numbers do not tell. Per point, with :math:`K = LL^T`:
 
 - whiten, :math:`F = L^{-1}H = Q_1 R` (thin QR) and :math:`w = L^{-1}y`;
 - :math:`S^2` is the squared norm of the residual :math:`w - Q_1 Q_1^T w`;
@@ -15,10 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims._parallel import for_chunks
-from paims.gp._kernels import COMPILED_KERNELS, Kernel, PowerExponential
-from paims.gp._stacks import cholesky, diagonal, project_out, solve_lower
-from paims.gp._threads import single_threaded_blas
+from paims._parallel import for_chunks, single_threaded_blas
+from paims.gp._factorisation import cholesky, diagonal, project_out, solve_lower
+from paims.gp._kernels import Kernel
 
 # Doubles in the largest array of a sub-batch: about a megabyte, what a core's cache holds.
 _BLOCK_SIZE = 120_000
@@ -28,15 +27,14 @@ def core_terms(
     X: FloatArray,
     H: FloatArray,
     y: FloatArray,
-    kernel_code: int,
-    power: float,
+    kernel: Kernel,
     phi: FloatArray,
     delta: FloatArray,
     information: int,
     n_jobs: int | None = None,
     prepared: object = None,
 ) -> FloatArray:
-    """Terms of the log posterior for a batch of points, for the kernels with a code.
+    """Terms of the log posterior for a batch of points.
 
     Parameters
     ----------
@@ -46,10 +44,7 @@ def core_terms(
         Design matrix; q may be 0.
     y : (n,) ndarray
         Training outputs.
-    kernel_code : int
-        0 squared exponential, 1 Matern 3/2, 2 Matern 5/2, 3 Matern 7/2, 4 power exponential.
-    power : float
-        Exponent of the power exponential; ignored otherwise.
+    kernel : Kernel
     phi : (m, p) ndarray
         Correlation parameters.
     delta : (m,) ndarray
@@ -68,22 +63,6 @@ def core_terms(
         log|K|, log|H'K^-1 H| (0 for q = 0), S2 = y'Qy, log|I|. A point that fails is NaN in all
         four, and does not change the others.
     """
-    cls = COMPILED_KERNELS[kernel_code]
-    kernel = PowerExponential(power) if cls is PowerExponential else cls()
-    return core_terms_of_kernel(X, H, y, kernel, phi, delta, information, n_jobs)
-
-
-def core_terms_of_kernel(
-    X: FloatArray,
-    H: FloatArray,
-    y: FloatArray,
-    kernel: Kernel,
-    phi: FloatArray,
-    delta: FloatArray,
-    information: int,
-    n_jobs: int | None = None,
-) -> FloatArray:
-    """:func:`core_terms` for any kernel object."""
     n, p = X.shape
     out = np.full((len(phi), 4), np.nan)
     valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)

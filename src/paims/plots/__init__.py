@@ -5,38 +5,14 @@ and Axes to draw on, and returns them. Without Axes a new figure is made. Matplo
 left alone.
 """
 
-from paims.plots._calibration import coverage, pit_histogram
-from paims.plots._distributions import box_plots, marginals, spread
-from paims.plots._errors import (
-    joint_errors,
-    mahalanobis,
-    pareto_k,
-    quantile_quantile,
-    residuals,
-)
-from paims.plots._sampling import annealing, pairs
-from paims.plots._screening import length_scales, main_effect, main_effects, sobol
-from paims.plots._surfaces import curve, level_clouds, level_curves, prediction_surface
+from paims.plots import _errors, _sampling, _screening, _surfaces
+from paims.plots._errors import *  # noqa: F403 - what a module exports is public
+from paims.plots._sampling import *  # noqa: F403
+from paims.plots._screening import *  # noqa: F403
+from paims.plots._surfaces import *  # noqa: F403
 
-__all__ = [
-    "annealing",
-    "box_plots",
-    "coverage",
-    "curve",
-    "joint_errors",
-    "length_scales",
-    "level_clouds",
-    "level_curves",
-    "mahalanobis",
-    "main_effect",
-    "main_effects",
-    "marginals",
-    "pairs",
-    "pareto_k",
-    "pit_histogram",
-    "prediction_surface",
-    "quantile_quantile",
-    "residuals",
-    "sobol",
-    "spread",
-]
+__all__: list[str] = []
+__all__ += _errors.__all__
+__all__ += _sampling.__all__
+__all__ += _screening.__all__
+__all__ += _surfaces.__all__

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paims.plots._protocols import LengthScales, MainEffects, SobolIndices
 from paims.plots._style import (
     BAND,
     BLUE,
@@ -14,13 +13,18 @@ from paims.plots._style import (
     INK,
     ORANGE,
     axes_or_new,
-    new_figure,
+    few_columns,
+    panels,
     plain_log_ticks,
     quiet,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from paims.diagnostics import LengthScales, MainEffects, SobolIndices
+
+__all__ = ["length_scales", "main_effect", "main_effects", "sobol"]
 
 
 def length_scales(result: LengthScales, ax: Axes | None = None) -> Axes:
@@ -134,15 +138,7 @@ def main_effects(result: MainEffects, axes: Any = None) -> Any:
     """
     p = len(result.names)
     if axes is None:
-        n_columns = min(p, 3 if p in (3, 5, 6, 9) else 4)
-        n_rows = -(-p // n_columns)
-        figure = new_figure(2.3 * n_columns + 0.4, 2.1 * n_rows)
-        # Ticks at the ends of neighbouring axes must not touch.
-        figure.set_layout_engine("constrained", w_pad=0.1)
-        grid = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
-        for spare in grid[p:]:
-            spare.set_visible(False)
-        axes = grid[:p]
+        axes = panels(p, few_columns(p), (2.3, 2.1), sharey=True)
     axes = np.asarray(axes).ravel()
     if len(axes) != p:
         raise ValueError(f"axes must hold one Axes for each of the {p} inputs; got {len(axes)}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
+__all__ = [
+    "BAND",
+    "BLUE",
+    "GREY",
+    "INK",
+    "MARKERS",
+    "ORANGE",
+    "VERMILLION",
+    "axes_or_new",
+    "few_columns",
+    "label_points",
+    "new_figure",
+    "note",
+    "panels",
+    "plain_log_ticks",
+    "quiet",
+]
 
 # Okabe & Ito's palette, safe for colour-blind readers; its blue is dark and its orange light, so
 # that the two differ in grey as well.
@@ -48,6 +66,33 @@ def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure."""
     figure: Figure = _pyplot().figure(figsize=(width, height), layout="constrained")
     return figure
+
+
+def few_columns(n: int) -> int:
+    """Columns in which n axes leave few places empty: three or four."""
+    return min(n, 3 if n in (3, 5, 6, 9) else 4)
+
+
+def panels(
+    n: int,
+    n_columns: int,
+    each: tuple[float, float],
+    *,
+    figure_fn: Callable[[float, float], Figure] = new_figure,
+    sharex: bool = False,
+    sharey: bool = False,
+) -> Any:
+    """Make a figure with n axes in rows of at most ``n_columns``, each of a size in inches."""
+    n_columns = min(n, n_columns)
+    n_rows = -(-n // n_columns)
+    figure = figure_fn(each[0] * n_columns + 0.4, each[1] * n_rows)
+    if sharey and not sharex:
+        # Ticks at the ends of neighbouring axes must not touch.
+        figure.set_layout_engine("constrained", w_pad=0.1)
+    grid = figure.subplots(n_rows, n_columns, sharex=sharex, sharey=sharey, squeeze=False).ravel()
+    for spare in grid[n:]:
+        spare.set_visible(False)
+    return grid[:n]
 
 
 def quiet(ax: Axes) -> Axes:

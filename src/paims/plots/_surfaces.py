@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.plots._protocols import Cloud
-from paims.plots._style import BLUE, GREY, INK, MARKERS, VERMILLION, axes_or_new, new_figure, quiet
+from paims.plots._style import BLUE, GREY, INK, MARKERS, VERMILLION, axes_or_new, panels, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+__all__ = ["LevelCloud", "curve", "level_clouds", "level_curves", "prediction_surface"]
 
 _LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
@@ -94,11 +96,32 @@ def _mark(ax: Axes, letter: str, place: FloatArray, marker: str) -> None:
     text.set_path_effects([patheffects.withStroke(linewidth=2.5, foreground="white")])
 
 
+@dataclass(frozen=True, eq=False)
+class LevelCloud:
+    """Points of an annealing level.
+
+    Attributes
+    ----------
+    level : int
+    points : (n, 2) ndarray
+    temperature : float
+        Infinite for the reference distribution.
+    first, second : float
+        Shares of candidates accepted in the first and in the second stage.
+    """
+
+    level: int
+    points: FloatArray
+    temperature: float
+    first: float
+    second: float
+
+
 def level_clouds(
     x: Any,
     y: Any,
     height: Any,
-    clouds: Sequence[Cloud],
+    clouds: Sequence[LevelCloud],
     axes: Any = None,
     *,
     labels: tuple[str, str] = ("", ""),
@@ -109,7 +132,7 @@ def level_clouds(
     ----------
     x, y, height
         As in :func:`level_curves`.
-    clouds : sequence of Cloud
+    clouds : sequence of LevelCloud
         One for each level.
     axes : sequence of Axes, optional
         One for each level.
@@ -122,13 +145,7 @@ def level_clouds(
     """
     n = len(clouds)
     if axes is None:
-        n_columns = min(n, 4)
-        n_rows = -(-n // n_columns)
-        figure = new_figure(2.1 * n_columns + 0.3, 2.35 * n_rows)
-        grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
-        for spare in grid[n:]:
-            spare.set_visible(False)
-        axes = grid[:n]
+        axes = panels(n, 4, (2.1, 2.35), sharex=True, sharey=True)
     axes = np.asarray(axes).ravel()
     if len(axes) != n:
         raise ValueError(f"axes must hold one Axes for each of {n} levels; got {len(axes)}.")
@@ -147,7 +164,7 @@ def level_clouds(
     return axes
 
 
-def cloud_title(cloud: Cloud) -> str:
+def cloud_title(cloud: LevelCloud) -> str:
     """Two lines: which level and its temperature, and how many moves were accepted."""
     if not np.isfinite(cloud.temperature):
         return f"level {cloud.level}: reference\n"
@@ -187,8 +204,7 @@ def prediction_surface(
     ndarray of Axes
     """
     if axes is None:
-        figure = new_figure(2.5 * len(fields) + 0.3, 2.9)
-        axes = figure.subplots(1, len(fields), sharex=True, sharey=True, squeeze=False)
+        axes = panels(len(fields), len(fields), (2.5, 2.9), sharex=True, sharey=True)
     axes = np.asarray(axes).ravel()
     if len(axes) != len(fields):
         raise ValueError(f"axes must hold one Axes for each of {len(fields)} fields.")

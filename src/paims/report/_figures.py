@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from paims import plots
+from paims.diagnostics import Coverage, LeaveOneOut, MainEffects, Residuals, SobolIndices
 from paims.plots import _style
 from paims.report._study import Study, prediction_at
 from paims.sampling import Mode, SampleResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
+
+__all__ = ["Figure", "all_figures"]
 
 # Colours of the plots to variables of the page.
 _VARIABLES = {
@@ -48,21 +51,32 @@ class Figure:
 
 def all_figures(study: Study, output: str) -> dict[str, Figure]:
     """Draw every figure that the study has numbers for."""
-    makers: dict[str, Callable[[Study, str], Figure | None]] = {
-        "runs": _runs,
-        "pairs": _pairs,
-        "annealing": _annealing,
-        "loo": _loo,
-        "loo_coverage": _loo_coverage,
-        "pareto": _pareto,
-        "validation": _validation,
-        "validation_coverage": _validation_coverage,
-        "sobol": _sobol,
-        "effects": _effects,
-        "slices": _slices,
+    figures = {
+        "runs": _runs(study, output),
+        "pairs": _pairs(study),
+        "slices": _slices(study, output),
     }
-    drawn = {name: make(study, output) for name, make in makers.items()}
-    return {name: figure for name, figure in drawn.items() if figure is not None}
+    levels = study.emulator.result_.levels
+    if len(levels):
+        figures["annealing"] = _annealing(levels)
+    if study.loo is not None:
+        what = "Each run predicted from all others. About 5 % should lie outside the band, "
+        what += "without a pattern."
+        figures["loo"] = _residuals(study.loo.residuals, "loo", "left-out runs", what)
+        figures["loo_coverage"] = _coverage(study.loo.coverage, "loo-coverage", "left-out runs")
+        figures["pareto"] = _pareto(study.loo)
+    if study.validation is not None:
+        residuals, coverage = study.validation.residuals, study.validation.coverage
+        what = "Runs that the emulator has never seen."
+        figures["validation"] = _residuals(residuals, "validation", "held-out runs", what)
+        figures["validation_coverage"] = _coverage(
+            coverage, "validation-coverage", "held-out runs"
+        )
+    if study.screening is not None:
+        figures["sobol"] = _sobol(study.screening.sobol)
+    if study.effects is not None:
+        figures["effects"] = _effects(study.effects, output)
+    return figures
 
 
 def _canvas(width: float, height: float) -> Canvas:
@@ -96,16 +110,10 @@ def _figure(canvas: Canvas, name: str, alt: str, caption: str) -> Figure:
     return Figure(_svg(canvas, name, alt), alt, caption)
 
 
-def _grid(p: int, each: tuple[float, float] = (2.5, 2.1)) -> tuple[Canvas, Any]:
+def _grid(p: int) -> tuple[Canvas, Any]:
     """A figure with p axes, side by side on one vertical scale."""
-    n_columns = min(p, 3 if p in (3, 5, 6, 9) else 4)
-    n_rows = -(-p // n_columns)
-    canvas = _canvas(each[0] * n_columns + 0.5, each[1] * n_rows)
-    canvas.set_layout_engine("constrained", w_pad=0.1)
-    grid = canvas.subplots(n_rows, n_columns, sharey=True, squeeze=False).ravel()
-    for spare in grid[p:]:
-        spare.set_visible(False)
-    return canvas, grid[:p]
+    axes = _style.panels(p, _style.few_columns(p), (2.5, 2.1), figure_fn=_canvas, sharey=True)
+    return axes[0].figure, axes
 
 
 def _runs(study: Study, output: str) -> Figure:
@@ -122,63 +130,63 @@ def _runs(study: Study, output: str) -> Figure:
     return _figure(canvas, "runs", alt, f"The {len(study.y)} runs: {output} against each input.")
 
 
-def _pairs(study: Study, output: str) -> Figure:
-    emulator = study.emulator
-    names = emulator.map_.input_names
-    table = emulator.draws_
-    estimated = emulator.posterior_.nugget.n_params == 1
-    columns = [np.log10(table[f"length_scale_{name}"]) for name in names]
-    labels = [f"length {name}" for name in names]
-    places = [np.log10(mode.length_scales) for mode in emulator.modes_]
-    order = list(range(len(names)))
-    if study.screening is not None:
-        order = sorted(order, key=lambda i: -study.screening.sobol.total[i])  # type: ignore[union-attr]
-    shown = sorted(order[: _MAX_PAIRS - estimated])
-    draws = [columns[i] for i in shown]
-    location = [[place[i] for i in shown] for place in places]
-    labels = [labels[i] for i in shown]
-    if estimated:
-        draws.append(np.log10(table["nugget"]))
-        labels.append("nugget")
-        for place, mode in zip(location, emulator.modes_, strict=True):
-            place.append(np.log10(mode.nugget))
-    result: SampleResult = replace(
-        emulator.result_,
-        draws=np.column_stack(draws),
-        names=tuple(f"log10 {label}" for label in labels),
-        posterior=None,
-    )
-    modes = [
-        Mode(np.array(place), mode.log_density, mode.mass, mode.mass_error,
-             np.array(place), np.zeros(len(place)))
-        for place, mode in zip(location, emulator.modes_, strict=True)
-    ]  # fmt: skip
+def _pairs(study: Study) -> Figure:
+    result, modes, labels, n_left = _logarithmic_draws(study)
     d = len(labels)
     size = (2.1 if d < 4 else 1.6) * d + 0.4
     canvas = _canvas(size, size)
-    axes = canvas.subplots(d, d, squeeze=False)
-    plots.pairs(result, modes, axes)
+    plots.pairs(result, modes, canvas.subplots(d, d, squeeze=False))
     where = "; ".join(
-        f"mode {chr(65 + i)}, mass {mode.mass:.2f}: "
-        + ", ".join(f"{label} {10**v:.3g}" for label, v in zip(labels, place, strict=True))
-        for i, (mode, place) in enumerate(zip(modes, location, strict=True))
-        if i < 4
+        f"mode {letter}, mass {mode.mass:.2f}: "
+        + ", ".join(f"{label} {10**v:.3g}" for label, v in zip(labels, mode.location, strict=True))
+        for letter, mode in zip("ABCD", modes, strict=False)
     )
-    left = len(names) - len(shown)
     caption = (
         "Draws of the length-scales (in the inputs' units) and the nugget, on logarithmic scales; "
         "each point is one possible setting, letters mark the modes."
     )
-    if left:
-        caption += f" The {left} inputs that matter least are not shown."
+    if n_left:
+        caption += f" The {n_left} inputs that matter least are not shown."
     alt = f"Pair plot of the draws of {', '.join(labels)}, with {len(modes)} mode(s). {where}."
     return _figure(canvas, "pairs", alt, caption)
 
 
-def _annealing(study: Study, output: str) -> Figure | None:
-    levels = study.emulator.result_.levels
-    if not len(levels):
-        return None
+def _logarithmic_draws(study: Study) -> tuple[SampleResult, list[Mode], list[str], int]:
+    """Draws and modes in log10 of physical units, their labels, and how many inputs are left out.
+
+    Of many inputs those that matter most are kept.
+    """
+    emulator = study.emulator
+    names, table = emulator.map_.input_names, emulator.draws_
+    estimated = emulator.posterior_.nugget.n_params == 1
+    order = np.arange(len(names))
+    if study.screening is not None:
+        order = np.argsort(-study.screening.sobol.total, kind="stable")
+    shown = np.sort(order[: _MAX_PAIRS - estimated])
+    labels = [f"length {names[i]}" for i in shown]
+    columns = [table[f"length_scale_{names[i]}"] for i in shown]
+    places = [mode.length_scales[shown] for mode in emulator.modes_]
+    if estimated:
+        labels.append("nugget")
+        columns.append(table["nugget"])
+        places = [
+            np.append(place, mode.nugget)
+            for place, mode in zip(places, emulator.modes_, strict=True)
+        ]
+    result = replace(
+        emulator.result_,
+        draws=np.log10(np.column_stack(columns)),
+        names=tuple(f"log10 {label}" for label in labels),
+        posterior=None,
+    )
+    modes = [
+        Mode(place, mode.log_density, mode.mass, mode.mass_error, place, np.zeros(len(labels)))
+        for place, mode in zip(map(np.log10, places), emulator.modes_, strict=True)
+    ]
+    return result, modes, labels, len(names) - len(shown)
+
+
+def _annealing(levels: npt.NDArray[np.void]) -> Figure:
     canvas = _canvas(5.6, 5.0)
     plots.annealing(levels, canvas.subplots(3, 1, sharex=True))
     alt = (
@@ -193,31 +201,18 @@ def _annealing(study: Study, output: str) -> Figure | None:
     return _figure(canvas, "annealing", alt, caption)
 
 
-def _loo(study: Study, output: str) -> Figure | None:
-    if study.loo is None:
-        return None
+def _residuals(residuals: Residuals, name: str, what: str, caption: str) -> Figure:
     canvas = _canvas(4.6, 3.4)
-    plots.residuals(study.loo.residuals, canvas.subplots())
-    residuals = study.loo.residuals
+    plots.residuals(residuals, canvas.subplots())
     alt = (
-        f"Leave-one-out residuals against the predicted mean: {residuals.n_outside} of "
+        f"Residuals of {what} against the predicted mean: {residuals.n_outside} of "
         f"{len(residuals.scores)} lie outside the 95 % band; the largest is "
         f"{np.abs(residuals.scores).max():.2f}."
     )
-    caption = (
-        "Each run predicted from all others. About 5 % should lie outside the band, without "
-        "a pattern."
-    )
-    return _figure(canvas, "loo", alt, caption)
+    return _figure(canvas, name, alt, caption)
 
 
-def _loo_coverage(study: Study, output: str) -> Figure | None:
-    if study.loo is None:
-        return None
-    return _coverage(study.loo.coverage, "loo-coverage", "left-out runs")
-
-
-def _coverage(coverage: Any, name: str, what: str) -> Figure:
+def _coverage(coverage: Coverage, name: str, what: str) -> Figure:
     canvas = _canvas(3.6, 3.4)
     plots.coverage(coverage, canvas.subplots())
     near = int(np.argmin(np.abs(coverage.nominal - 0.5)))
@@ -234,13 +229,10 @@ def _coverage(coverage: Any, name: str, what: str) -> Figure:
     return _figure(canvas, name, alt, caption)
 
 
-def _pareto(study: Study, output: str) -> Figure | None:
-    if study.loo is None:
-        return None
+def _pareto(loo: LeaveOneOut) -> Figure:
     canvas = _canvas(4.6, 3.0)
-    plots.pareto_k(study.loo, canvas.subplots())
-    count = len(study.loo.unreliable)
-    alt = f"Pareto k-hat of each run: {count} of {len(study.y)} above 0.7."
+    plots.pareto_k(loo, canvas.subplots())
+    alt = f"Pareto k-hat of each run: {len(loo.unreliable)} of {len(loo.observed)} above 0.7."
     caption = (
         "How far leaving a run out would change the length-scales themselves. Above 0.7 the "
         "leave-one-out result of that run is itself not reliable."
@@ -248,29 +240,7 @@ def _pareto(study: Study, output: str) -> Figure | None:
     return _figure(canvas, "pareto", alt, caption)
 
 
-def _validation(study: Study, output: str) -> Figure | None:
-    if study.validation is None:
-        return None
-    canvas = _canvas(4.6, 3.4)
-    residuals = study.validation.residuals
-    plots.residuals(residuals, canvas.subplots())
-    alt = (
-        f"Residuals of held-out runs against the predicted mean: {residuals.n_outside} of "
-        f"{len(residuals.scores)} lie outside the 95 % band."
-    )
-    return _figure(canvas, "validation", alt, "Runs that the emulator has never seen.")
-
-
-def _validation_coverage(study: Study, output: str) -> Figure | None:
-    if study.validation is None:
-        return None
-    return _coverage(study.validation.coverage, "validation-coverage", "held-out runs")
-
-
-def _sobol(study: Study, output: str) -> Figure | None:
-    if study.screening is None:
-        return None
-    sobol = study.screening.sobol
+def _sobol(sobol: SobolIndices) -> Figure:
     canvas = _canvas(5.4, 1.2 + 0.45 * len(sobol.names))
     ax = plots.sobol(sobol, canvas.subplots())
     # Above the bars: with two or three inputs there is no room beside them.
@@ -283,10 +253,7 @@ def _sobol(study: Study, output: str) -> Figure | None:
     return _figure(canvas, "sobol", f"Sobol' indices: {shares}.", caption)
 
 
-def _effects(study: Study, output: str) -> Figure | None:
-    if study.effects is None:
-        return None
-    effects = study.effects
+def _effects(effects: MainEffects, output: str) -> Figure:
     canvas, axes = _grid(len(effects.names))
     plots.main_effects(effects, axes)
     for ax in axes:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebpts1, chebvander
 
 from paims._arrays import FloatArray
 from paims.emulator import Emulator
 from paims.emulator._scaling import InputScaling
-from paims.gp import (
-    Constant,
-    Linear,
-    Matern32,
-    Matern52,
-    Matern72,
-    PowerExponential,
-    Quadratic,
-    SquaredExponential,
-    Zero,
-)
+from paims.gp import Kernel
 from paims.gp._factorisation import Factorisation
+from paims.gp._kernels import has_form
+from paims.gp._means import is_polynomial
 
-#: What the page's script knows; a subclass may have changed the formula.
-_KERNELS = (SquaredExponential, Matern32, Matern52, Matern72, PowerExponential)
-_BASES = (Zero, Constant, Linear, Quadratic)
+__all__ = ["N_COMPONENTS", "n_components", "page_mixture"]
 
 N_COMPONENTS = 20
 # Characters that the factors of all components may take together.
 _BUDGET = 2_500_000
+# Of the polynomials that stand for a kernel that numbers do not tell, and their error.
+_DEGREE = 14
+_NEGLIGIBLE = 1e-15
+_NODES = chebpts1(_DEGREE + 1)
+_TO_COEFFICIENTS = np.linalg.inv(chebvander(_NODES, _DEGREE))
+# Largest distance in a table. Inputs of the page are within the range of the runs, which is 1.
+_REACH = 2.0
 
 
 def n_components(n_runs: int) -> int:
@@ -49,11 +48,11 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
     -------
     tuple of Emulator and dict, or None
         None if the page cannot compute the predictions: too many runs to hold their factors, or
-        a kernel or trend of the user's.
+        a trend of the user's that is no polynomial.
     """
     posterior = emulator.posterior_
     size = n_components(posterior.n_runs)
-    if not size or type(posterior.kernel) not in _KERNELS or type(posterior.mean) not in _BASES:
+    if not size or not is_polynomial(posterior.mean):
         return None
     small = emulator.compress(size)
     draws, weights = small.ensemble_.draws, small.ensemble_.weights
@@ -70,11 +69,8 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
         "names": list(emulator.map_.input_names),
         "n": posterior.n_runs,
         "dof": dof if student else None,
-        "kernel": {
-            "name": posterior.kernel.name,
-            "power": getattr(posterior.kernel, "power", None),
-        },
-        "basis": posterior.mean.name,
+        "kernel": _kernel(posterior.kernel, phi),
+        "exponents": posterior.mean.exponents(posterior.n_inputs).tolist(),
         "X": _encoded(posterior.X),
         "inputs": {
             "exponent": inputs.exponent[active].tolist(),
@@ -98,6 +94,36 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
             for j in range(len(draws))
         ],
     }
+
+
+def _kernel(kernel: Kernel, phi: FloatArray) -> dict[str, Any]:
+    """A kernel as numbers: those of its form, or tables for each component and input."""
+    if has_form(kernel):
+        return {key: np.asarray(value).tolist() for key, value in kernel.form._asdict().items()}
+
+    def table(value: float) -> str:
+        return _encoded(
+            np.array(_pieces(lambda d: kernel.factor(d, np.array(value)), 0.0, _REACH))
+        )
+
+    return {"degree": _DEGREE, "tables": [[table(value) for value in row] for row in phi]}
+
+
+def _pieces(
+    factor: Callable[[FloatArray], FloatArray], lower: float, upper: float, depth: int = 24
+) -> list[FloatArray]:
+    """Halve an interval until a polynomial is the factor on each part.
+
+    Each row has the upper end of a part, and the coefficients of Chebyshev polynomials on it.
+    """
+    middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+    coefficients = _TO_COEFFICIENTS @ factor(middle + half * _NODES)
+    if depth == 0 or np.abs(coefficients[-2:]).max() < _NEGLIGIBLE:
+        return [np.append(upper, coefficients)]
+    return [
+        *_pieces(factor, lower, middle, depth - 1),
+        *_pieces(factor, middle, upper, depth - 1),
+    ]
 
 
 def _ends(inputs: InputScaling) -> FloatArray:

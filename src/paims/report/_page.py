@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 
 from paims._arrays import FloatArray
 from paims.emulator import Emulator
-from paims.emulator._choosing import in_words
+from paims.emulator._description import Provenance, emulator_facts, facts_in_words
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
-from paims.report._numbers import number
-from paims.report._provenance import Provenance
 from paims.report._study import Study, prediction_at, study
-from paims.report._verdict import answers
+from paims.report._verdict import CRITERIA, Criterion, answers, number
+
+__all__ = ["MAX_ROWS", "render_report"]
 
 MAX_ROWS = 200
 _N_DEFAULT = 8
@@ -38,6 +39,7 @@ def render_report(
     new_inputs: Any = None,
     title: str | None = None,
     numbers: Study | None = None,
+    criteria: Iterable[Criterion] = CRITERIA,
 ) -> str:
     """Write the report on an emulator as one HTML page.
 
@@ -53,6 +55,8 @@ def render_report(
     title : str, optional
     numbers : Study, optional
         Of the same emulator and held-out runs, if it is known already.
+    criteria : iterable of callables
+        That decide whether the emulator is called trustworthy; see :func:`answers`.
 
     Returns
     -------
@@ -63,6 +67,7 @@ def render_report(
     provenance = Provenance() if provenance is None else provenance
     numbers = study(emulator, held_out) if numbers is None else numbers
     live = page_mixture(emulator)
+    facts = emulator_facts(emulator, provenance)
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -76,13 +81,13 @@ def render_report(
         mixture=None if live is None else _json(live[1]),
         compression=None if live is None else live[0].compression_,
         study=numbers,
-        answers=answers(numbers),
+        answers=answers(numbers, criteria),
         figures=all_figures(numbers, provenance.output),
         columns=_columns(numbers, provenance.output),
         predictions=_predictions(numbers, new_inputs),
-        settings=settings(emulator, provenance),
+        settings=facts_in_words(facts),
         versions=provenance.versions,
-        warnings=_warnings(emulator, provenance),
+        warnings=facts["warnings"],
         citation=CITATION.format(version=provenance.versions.get("paims", "unknown")),
     )
 
@@ -143,46 +148,3 @@ def _predictions(numbers: Study, new_inputs: Any) -> dict[str, Any]:
         "rows": list(zip(shown.tolist(), table.tolist(), list(map(bool, outside)), strict=True)),
         "outside": int(outside.sum()),
     }
-
-
-def _kernel(emulator: Emulator) -> str:
-    """Name of the kernel, and of those that it was preferred to."""
-    name = str(emulator.posterior_.kernel.name).replace("_", " ")
-    if not emulator.kernel_evidence_:
-        return name
-    return f"{name}, chosen by log evidence ({in_words(emulator.kernel_evidence_)})"
-
-
-def settings(emulator: Emulator, provenance: Provenance) -> list[tuple[str, str]]:
-    """How the emulator was made, as names and values."""
-    result = emulator.result_
-    rows = [
-        ("Runs", f"{len(emulator.posterior_.y)}"),
-        ("Kernel", _kernel(emulator)),
-        ("Trend", str(emulator.mean)),
-        ("Prior", str(emulator.prior)),
-        ("Nugget", f"{emulator.nugget} (prior {emulator.nugget_prior})"),
-        ("Goal", str(emulator.goal)),
-        ("Prediction", str(emulator.predictive).replace("_", " ")),
-        ("Sampler", f"{emulator.scheme} scheme"),
-        ("Seed", "not fixed" if emulator.random_state is None else str(emulator.random_state)),
-        ("Evaluations of the posterior", f"{result.n_evaluations:,}"),
-        ("Annealing levels", str(len(result.levels))),
-        ("Draws", f"{len(result.draws):,}, effectively {result.effective_size:,.0f}"),
-        ("Sampler's end", str(result.status)),
-        ("Pareto k-hat of the draws", number(result.pareto_k, 3)),
-        (
-            "Log evidence",
-            f"{emulator.log_evidence_:.3f} ± {emulator.log_evidence_error_:.3f}",
-        ),
-        ("Mixture", f"{len(emulator.ensemble_.weights)} components"),
-    ]
-    if provenance.seconds is not None:
-        rows.append(("Time of the fit", f"{provenance.seconds:.1f} s"))
-    if provenance.source:
-        rows.insert(0, ("File of the runs", provenance.source))
-    return rows
-
-
-def _warnings(emulator: Emulator, provenance: Provenance) -> list[str]:
-    return list(dict.fromkeys([*provenance.warnings, *emulator.result_.warnings]))

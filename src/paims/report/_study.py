@@ -9,22 +9,14 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.diagnostics import (
-    LeaveOneOut,
-    MainEffects,
-    Screening,
-    Validation,
-    leave_one_out,
-    screen,
-    validate,
-)
+from paims.diagnostics import LeaveOneOut, MainEffects, Screening, Validation, screen
 from paims.emulator import Emulator, MixturePrediction
-from paims.gp import Constant, Linear, Predictive, Quadratic, Zero
+from paims.emulator._description import feature_names
+from paims.gp._means import is_polynomial
 
-_POLYNOMIALS = (Zero, Constant, Linear, Quadratic)
+__all__ = ["NextRun", "Study", "prediction_at", "study"]
+
 _LOG2_CANDIDATES = 10
-# More held-out outputs than this would take minutes in the joint diagnostics.
-MAX_JOINT = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +64,7 @@ class Study:
     validation : Validation or None
         None without held-out runs.
     n_held_out : int
-        Held-out runs that were given; the joint checks use at most ``MAX_JOINT`` of them.
+        Held-out runs that were given; the joint checks use an even choice of very many.
     next_run : NextRun
     """
 
@@ -100,7 +92,7 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
     posterior, inputs, output = emulator.posterior_, emulator.inputs_, emulator.output_
     draws, weights = emulator.ensemble_.draws, emulator.ensemble_.weights
     screening, effects = None, None
-    if type(posterior.mean) in _POLYNOMIALS:
+    if is_polynomial(posterior.mean):
         screening = screen(posterior, draws, weights, names=emulator.map_.input_names)
         ends = inputs.undo(np.vstack([np.zeros(posterior.n_inputs), np.ones(posterior.n_inputs)]))
         low, high = ends[:, inputs.active]
@@ -110,48 +102,28 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
             float(output.value(np.array(0.0))),
             float(output.difference(np.array(1.0))),
         )
+    validation = None
+    if held_out is not None:
+        X, y = (np.asarray(values, dtype=np.float64) for values in held_out)
+        validation = emulator.ensemble_.validate(inputs.apply(X), y)
+    enough = posterior.n_runs >= posterior.n_basis + 4  # to leave one out
     return Study(
         emulator=emulator,
         names=feature_names(emulator),
         X=inputs.undo(posterior.X),
         y=output.value(posterior.y),
-        loo=left_out(emulator),
+        loo=emulator.leave_one_out() if enough else None,
         screening=screening,
         effects=effects,
-        validation=None if held_out is None else held_out_checks(emulator, *held_out),
+        validation=validation,
         n_held_out=0 if held_out is None else len(held_out[1]),
         next_run=_next_run(emulator),
     )
 
 
-def feature_names(emulator: Emulator) -> tuple[str, ...]:
-    """Names of all inputs, those that never vary too."""
-    names = getattr(emulator, "feature_names_in_", None)
-    if names is None:
-        return tuple(f"x{i + 1}" for i in range(emulator.n_features_in_))
-    return tuple(str(name) for name in names)
-
-
 def prediction_at(emulator: Emulator, X: FloatArray) -> MixturePrediction:
     """The mixture at inputs ``X`` (k, n_features) whose columns are in the emulator's order."""
     return emulator.ensemble_.mixture(emulator.inputs_.apply(X))
-
-
-def left_out(emulator: Emulator) -> LeaveOneOut | None:
-    """Leave-one-out predictions of the runs in the user's units; None with too few runs."""
-    posterior, output = emulator.posterior_, emulator.output_
-    if posterior.n_runs - 1 - posterior.n_basis <= 2:
-        return None
-    scaled = posterior.leave_one_out(emulator.ensemble_.draws)
-    in_units = Predictive(output.value(scaled.mean), output.square(scaled.scale2), scaled.dof)
-    return leave_one_out(output.value(posterior.y), in_units, emulator.ensemble_.weights)
-
-
-def held_out_checks(emulator: Emulator, X: Any, y: Any) -> Validation:
-    """Diagnostics against held-out runs, of an even choice of them if there are very many."""
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    step = -(-len(y) // MAX_JOINT)
-    return validate(y[::step], prediction_at(emulator, X[::step]))
 
 
 def _next_run(emulator: Emulator) -> NextRun:

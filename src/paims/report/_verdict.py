@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paims._arrays import FloatArray
-from paims.report._numbers import number
+from paims.diagnostics import Scores
 from paims.report._study import Study
 
-if TYPE_CHECKING:
-    from paims.diagnostics import Validation
+__all__ = ["CRITERIA", "Answer", "Criterion", "Finding", "answers", "number"]
 
 # From these shares of explained variance on an emulator is called good, or usable with care.
 _GOOD_Q2 = 0.9
@@ -41,45 +41,101 @@ class Answer:
     tone: str
 
 
-def answers(study: Study) -> tuple[Answer, ...]:
-    """Answers to the four questions that a report opens with."""
-    return (_trust(study), _modes(study), _inputs(study), _next(study))
+@dataclass(frozen=True)
+class Finding:
+    """What a criterion of the first answer, whether the emulator is trustworthy, has found.
+
+    Attributes
+    ----------
+    text : str
+        A sentence or two for the page.
+    kind : {"against", "cautious", "note"}
+        Whether it speaks against the emulator, says that errors are smaller than announced, or
+        is only worth knowing.
+    """
+
+    text: str
+    kind: str = "against"
 
 
-def _trust(study: Study) -> Answer:
-    loo, validation = study.loo, study.validation
-    scores = validation.scores if validation is not None else loo.summary if loo else None
-    notes, troubles = _evidence(study)
+#: Looks at a study; what it finds goes into the first answer.
+Criterion = Callable[[Study], Iterable[Finding]]
+
+
+def _typical_error(study: Study) -> Iterable[Finding]:
+    scores = _scores(study)
     if scores is not None:
-        seen = "held-out runs" if validation is not None else "runs left out in turn"
-        notes.insert(
-            0,
+        seen = "held-out runs" if study.validation is not None else "runs left out in turn"
+        yield Finding(
             f"For {scores.n} {seen} the typical error is {scores.rmse:.3g}, where the outputs "
             f"themselves have a standard deviation of {np.std(study.y):.3g}; "
             f"{scores.coverage_95:.0%} of them lie in their 95 % interval.",
+            "note",
         )
+
+
+def _sampler_warnings(study: Study) -> Iterable[Finding]:
+    return [Finding(warning) for warning in study.emulator.result_.warnings]
+
+
+def _held_out_checks(study: Study) -> Iterable[Finding]:
+    if study.validation is None:
+        return []
+    kind = "cautious" if study.validation.on_the_safe_side else "against"
+    return [Finding(text, kind) for passed, text in study.validation.checks.values() if not passed]
+
+
+def _left_out_checks(study: Study) -> Iterable[Finding]:
+    if study.validation is not None:
+        return
+    if study.loo is None:
+        yield Finding("Give runs that it has not seen (--validation).", "note")
+        return
+    taught = "These runs also taught the emulator: runs that it has never seen say more."
+    yield Finding(taught, "note")
+    for passed, text in study.loo.checks.values():
+        if not passed:
+            yield Finding(text)
+
+
+#: The criteria of a report, in the order in which they speak.
+CRITERIA: tuple[Criterion, ...] = (
+    _typical_error,
+    _sampler_warnings,
+    _held_out_checks,
+    _left_out_checks,
+)
+
+
+def answers(study: Study, criteria: Iterable[Criterion] = CRITERIA) -> tuple[Answer, ...]:
+    """Answers to the four questions that a report opens with.
+
+    Parameters
+    ----------
+    study : Study
+    criteria : iterable of callables
+        Each takes the study and returns findings; they decide the first answer.
+    """
+    return (_trust(study, criteria), _modes(study), _inputs(study), _next(study))
+
+
+def _scores(study: Study) -> Scores | None:
+    """Scores that the emulator is judged by: of held-out runs if there are any."""
+    if study.validation is not None:
+        return study.validation.scores
+    return None if study.loo is None else study.loo.summary
+
+
+def _trust(study: Study, criteria: Iterable[Criterion]) -> Answer:
+    found = [finding for criterion in criteria for finding in criterion(study)]
+    against = [finding.text for finding in found if finding.kind == "against"]
+    others = [finding.text for finding in found if finding.kind != "against"]
+    cautious = any(finding.kind == "cautious" for finding in found)
+    scores = _scores(study)
     q2 = scores.q2 if scores is not None else float("nan")
-    cautious = validation is not None and not validation.passed and not troubles
-    short, tone = _judged(q2, bool(troubles), cautious)
-    text = " ".join(notes + troubles)
+    short, tone = _judged(q2, bool(against), cautious)
+    text = " ".join(others + against)
     return Answer("trust", "Is the emulator trustworthy?", short, text, tone)
-
-
-def _evidence(study: Study) -> tuple[list[str], list[str]]:
-    """What is worth knowing, and what speaks against the emulator."""
-    notes: list[str] = []
-    troubles = list(study.emulator.result_.warnings)
-    loo, validation = study.loo, study.validation
-    if validation is not None:
-        failed = [text for passed, text in validation.checks.values() if not passed]
-        (notes if _cautious(validation) else troubles).extend(failed)
-    elif loo is not None:
-        notes.append("These runs also taught the emulator: runs that it has never seen say more.")
-        checks = (loo.residuals, loo.coverage)
-        troubles += [check.verdict for check in checks if not check.passed]
-    else:
-        notes.append("Give runs that it has not seen (--validation).")
-    return notes, troubles
 
 
 def _judged(q2: float, troubled: bool, cautious: bool) -> tuple[str, str]:
@@ -97,22 +153,6 @@ def _judged(q2: float, troubled: bool, cautious: bool) -> tuple[str, str]:
     if cautious:
         return "Yes: if anything it is too cautious", "good"
     return "Yes, within the range of the runs", "good"
-
-
-def _cautious(validation: Validation) -> bool:
-    """Whether every check that failed did so because errors are smaller than announced."""
-    v = validation
-    smaller = (
-        v.residuals.n_outside <= 0.05 * len(v.residuals.scores),
-        v.cholesky.n_outside <= 0.05 * v.cholesky.rank,
-        v.mahalanobis.distance2 < v.mahalanobis.median,
-        v.scores.coverage_95 >= 0.95,
-        abs(np.mean(v.uniformity.pit) - 0.5) <= 0.1
-        and np.mean(np.abs(v.uniformity.pit - 0.5) > 0.25) <= 0.5,
-    )
-    return all(
-        passed or less for (passed, _), less in zip(v.checks.values(), smaller, strict=True)
-    )
 
 
 def _modes(study: Study) -> Answer:
@@ -187,3 +227,13 @@ def _place(study: Study, point: FloatArray, most: int | None = None) -> str:
         shown = shown[:most]
     pairs = [f"{study.names[i]} = {number(point[i], 3)}" for i in shown]
     return ", ".join(pairs) + (", ..." if left else "")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number to some significant digits: 15300 and 0.0153, not 1.53e+04; 1.5e+07 and 1.5e-05."""
+    value = float(value)
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    if abs(value) >= 1e7 or abs(value) < 1e-3:
+        return f"{value:.{digits}g}"
+    return f"{float(f'{value:.{digits}g}'):.12g}"

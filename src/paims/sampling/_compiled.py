@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from paims._jit import njit
 
 # Reassociation lets LLVM vectorise the reductions; infinities and NaN keep their meaning.
 _SUMS = {"contract", "reassoc", "nsz"}

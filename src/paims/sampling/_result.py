@@ -212,7 +212,7 @@ class SampleResult:
         return "\n".join([header, *rows, *tail])
 
     def to_inference_data(self, n_draws: int | None = None, random_state: Any = 0) -> Any:
-        """Return equally weighted draws as ArviZ's InferenceData (needs the ``arviz`` extra).
+        """Return equally weighted draws as ArviZ's ``DataTree`` (needs the ``arviz`` extra).
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class SampleResult:
         random_state : int, Generator or None
         """
         try:
-            import arviz  # noqa: PLC0415 - an extra, and slow to import
+            import arviz_base  # noqa: PLC0415 - an extra, and slow to import
         except ImportError:
             raise ImportError(
                 "to_inference_data needs ArviZ: install it with pip install 'paims[arviz]'."
@@ -229,15 +229,20 @@ class SampleResult:
         rng = np.random.default_rng(random_state)
         size = max(1, int(self.effective_size)) if n_draws is None else n_draws
         index = rng.permutation(systematic(self.weights, size, rng))
-        return arviz.from_dict(
-            posterior={name: self.draws[index, i][None] for i, name in enumerate(self.names)},
-            sample_stats={"lp": self.log_density[index][None]},
-            attrs={
-                "inference_library": "paims",
-                "log_evidence": self.log_evidence,
-                "log_evidence_error": self.log_evidence_error,
-                "status": str(self.status),
+        attrs = {
+            "inference_library": "paims",
+            "log_evidence": self.log_evidence,
+            "log_evidence_error": self.log_evidence_error,
+            "status": str(self.status),
+        }
+        return arviz_base.from_dict(
+            {
+                "posterior": {
+                    name: self.draws[index, i][None] for i, name in enumerate(self.names)
+                },
+                "sample_stats": {"lp": self.log_density[index][None]},
             },
+            attrs={"/": attrs},
         )
 
 

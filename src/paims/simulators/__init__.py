@@ -10,15 +10,21 @@ Each is a :class:`Simulator`: called with ``(n_runs, n_inputs)`` it gives ``(n_r
 (60,)
 """
 
-from paims.simulators._analytic import friedman, ishigami
-from paims.simulators._engineering import borehole, otl_circuit, piston, robot_arm, wing_weight
-from paims.simulators._paper import (
+from paims.simulators._functions import (
+    SIMULATORS,
+    borehole,
     branin,
     branin_printed,
     branin_standard,
+    friedman,
+    ishigami,
+    otl_circuit,
+    piston,
+    robot_arm,
     two_d_model,
     two_d_model_cited,
     wave,
+    wing_weight,
 )
 from paims.simulators._simulator import Input, Output, Simulator
 
@@ -43,24 +49,7 @@ __all__ = [
     "wing_weight",
 ]
 
-_REGISTRY: dict[str, Simulator] = {
-    simulator.name: simulator
-    for simulator in (
-        branin,
-        branin_printed,
-        branin_standard,
-        two_d_model,
-        two_d_model_cited,
-        wave,
-        borehole,
-        otl_circuit,
-        piston,
-        friedman,
-        wing_weight,
-        ishigami,
-        robot_arm,
-    )
-}
+_REGISTRY = {simulator.name: simulator for simulator in SIMULATORS}
 
 
 def names() -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Columns = Sequence[Floats]
+from paims._arrays import FloatArray
+
+Columns = Sequence[FloatArray]
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Simulator:
     inputs: tuple[Input, ...]
     output: Output
     reference: str
-    formula: Callable[[Columns], Floats] = field(repr=False)
+    formula: Callable[[Columns], FloatArray] = field(repr=False)
     description: str = ""
 
     @property
@@ -97,13 +98,13 @@ class Simulator:
         return tuple(item.name for item in self.inputs)
 
     @property
-    def domain(self) -> tuple[Floats, Floats]:
+    def domain(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of the box, each ``(n_inputs,)``."""
         lower = np.array([item.lower for item in self.inputs])
         upper = np.array([item.upper for item in self.inputs])
         return lower, upper
 
-    def __call__(self, X: ArrayLike) -> Floats:
+    def __call__(self, X: ArrayLike) -> FloatArray:
         """Run the simulator.
 
         Parameters
@@ -131,7 +132,7 @@ class Simulator:
 
     def design(
         self, n: int, random_state: int | np.random.Generator | None = None, *, strength: int = 1
-    ) -> Floats:
+    ) -> FloatArray:
         """Latin hypercube design in the domain.
 
         Parameters
@@ -160,7 +161,7 @@ class Simulator:
         lower, upper = self.domain
         return np.asarray(lower + (upper - lower) * engine.random(int(n)), dtype=float)
 
-    def _validated(self, X: ArrayLike) -> Floats:
+    def _validated(self, X: ArrayLike) -> FloatArray:
         expected = (
             f"{self.name} takes an array of shape (n_runs, {self.n_inputs}) with the columns "
             f"{', '.join(self.input_names)}"

@@ -13,34 +13,34 @@ function decodeDoubles(text) {
   return out;
 }
 
-// One-dimensional factors of the correlation.
-const FACTORS = {
-  squared_exponential: (d, phi) => Math.exp((-0.5 * d * d) / phi),
-  matern32: (d, phi) => {
-    const t = (Math.sqrt(3) * d) / phi;
-    return (1 + t) * Math.exp(-t);
-  },
-  matern52: (d, phi) => {
-    const t = (Math.sqrt(5) * d) / phi;
-    return (1 + t * (1 + t / 3)) * Math.exp(-t);
-  },
-  matern72: (d, phi) => {
-    const t = (Math.sqrt(7) * d) / phi;
-    return (1 + t * (1 + t * (0.4 + t / 15))) * Math.exp(-t);
-  },
-  power_exponential: (d, phi, power) => Math.exp(-Math.pow(d / phi, power)),
-};
+// Factors of the correlation, functions of a distance in input l for component c. Most kernels
+// are a polynomial times an exponential, of t = (scale d^phi_power / phi)^power.
+function formFactor({ scale, phi_power, power, polynomial }) {
+  const raise = (x, e) => (e === 1 ? x : e === 2 ? x * x : Math.pow(x, e));
+  return (d, c, l) => {
+    const t = Math.min(raise((scale * raise(d, phi_power)) / c.phi[l], power), 1e4);
+    let sum = 0;
+    for (let k = polynomial.length - 1; k >= 0; k--) sum = sum * t + polynomial[k];
+    return sum * Math.exp(-t);
+  };
+}
 
-const BASES = {
-  zero: () => [],
-  constant: () => [1],
-  linear: (x) => [1, ...x],
-  quadratic: (x) => {
-    const h = [1, ...x];
-    for (let i = 0; i < x.length; i++) for (let j = i; j < x.length; j++) h.push(x[i] * x[j]);
-    return h;
-  },
-};
+// Others come as tables: for each part of the distances its upper end and the coefficients of Chebyshev
+// polynomials, summed by Clenshaw's recurrence.
+function tableFactor({ degree, tables }) {
+  const size = degree + 2;
+  const decoded = tables.map((row) => row.map(decodeDoubles));
+  return (d, c, l) => {
+    const table = decoded[c.index][l];
+    let at = 0;
+    while (d > table[at] && at + size < table.length) at += size;
+    const lower = at ? table[at - size] : 0;
+    const s = (2 * (d - lower)) / (table[at] - lower) - 1;
+    let [b, last] = [0, 0];
+    for (let k = degree; k > 0; k--) [b, last] = [2 * s * b - last + table[at + 1 + k], b];
+    return s <= 1 + 1e-9 ? s * b - last + table[at + 1] : NaN;
+  };
+}
 
 // log Gamma by Lanczos's approximation (g = 7, nine terms): 15 digits for positive arguments.
 function logGamma(x) {
@@ -170,11 +170,11 @@ class Mixture {
     this.p = data.names.length;
     this.n = data.n;
     this.X = decodeDoubles(data.X);
-    this.factor = FACTORS[data.kernel.name];
-    this.power = data.kernel.power;
-    this.basis = BASES[data.basis];
+    this.factor = data.kernel.tables ? tableFactor(data.kernel) : formFactor(data.kernel);
+    this.basis = (x) => data.exponents.map((e) => e.reduce((h, k, i) => h * x[i] ** k, 1));
     this.family = new Family(data.dof);
-    this.components = data.components.map((c) => ({
+    this.components = data.components.map((c, index) => ({
+      index,
       weight: c.weight,
       phi: c.phi,
       nugget: c.nugget,
@@ -209,7 +209,7 @@ class Mixture {
     const out = new Float64Array(n).fill(1);
     for (let i = 0; i < n; i++) {
       for (let l = 0; l < p; l++) {
-        if (l !== free) out[i] *= this.factor(Math.abs(x[l] - X[i * p + l]), c.phi[l], this.power);
+        if (l !== free) out[i] *= this.factor(Math.abs(x[l] - X[i * p + l]), c, l);
       }
     }
     return out;
@@ -223,9 +223,7 @@ class Mixture {
     let place = 0;
     for (let i = 0; i < n; i++) {
       let sum = fixed[i];
-      if (free >= 0) {
-        sum *= this.factor(Math.abs(x[free] - X[i * p + free]), c.phi[free], this.power);
-      }
+      if (free >= 0) sum *= this.factor(Math.abs(x[free] - X[i * p + free]), c, free);
       for (let j = 0; j < i; j++) sum -= c.L[place++] * v[j];
       v[i] = sum / c.L[place++];
       mean += v[i] * c.e[i];

@@ -1,0 +1,100 @@
+"""How a fit is run: where to, with whom, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paims.gp import Posterior
+from paims.inference import sample_posterior
+from paims.sampling import SampleResult, Scheme
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """A fit that Ctrl-C or SIGTERM ended: the emulator is not fitted.
+
+    Attributes
+    ----------
+    result : SampleResult
+        What the sampler had, which is not yet a sample of the posterior.
+    """
+
+    result: SampleResult
+
+    @staticmethod
+    def of(result: SampleResult, checkpoint: Path | None) -> FitInterrupted:
+        """Build from the sampler's result, with what to do next."""
+        advice = (
+            "Pass fit(X, y, checkpoint='fit.h5') next time to be able to go on."
+            if checkpoint is None
+            else f"Call fit again with checkpoint={os.fspath(checkpoint)!r} to go on."
+        )
+        error = FitInterrupted(
+            f"The fit was {result.status.reason} after {len(result.levels)} levels and "
+            f"{result.n_evaluations} evaluations; the emulator is not fitted. {advice}"
+        )
+        error.result = result
+        return error
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a fit is run; the result does not depend on it.
+
+    Attributes
+    ----------
+    progress : bool
+    checkpoint : Path or None
+        File of the fit. Each comparison of kernels has one of its own beside it.
+    checkpoint_every : float
+    executor : optional
+        As in :meth:`paims.Emulator.fit`.
+    """
+
+    progress: bool = False
+    checkpoint: Path | None = None
+    checkpoint_every: float = 60.0
+    executor: Any = None
+
+    def file(self, comparison: int | None = None) -> Path | None:
+        """Checkpoint of the fit itself, or of its i-th comparison."""
+        path = self.checkpoint
+        if path is None or comparison is None:
+            return path
+        return path.with_name(f"{path.stem}.kernel{comparison + 1}{path.suffix}")
+
+    def sample(
+        self,
+        posterior: Posterior,
+        n_samples: int | None,
+        scheme: str | Scheme,
+        random_state: int | None,
+        *,
+        goal: str = "posterior",
+        comparison: int | None = None,
+    ) -> SampleResult:
+        """Run the sampler; raise :class:`FitInterrupted` if it did not come to its end."""
+        result = sample_posterior(
+            posterior,
+            n_samples,
+            goal=goal,
+            scheme=scheme,
+            random_state=random_state,
+            n_jobs=posterior.n_jobs,
+            progress=self.progress,
+            checkpoint=self.file(comparison),
+            checkpoint_every=self.checkpoint_every,
+            executor=self.executor,
+        )
+        if result.status.name == "interrupted":
+            raise FitInterrupted.of(result, self.checkpoint)
+        return result
+
+    def remove_comparisons(self, n_kernels: int) -> None:
+        """Remove the files of the comparisons, which a finished fit has no use for."""
+        for i in range(n_kernels if n_kernels > 1 else 0):
+            path = self.file(i)
+            if path is not None:
+                path.unlink(missing_ok=True)

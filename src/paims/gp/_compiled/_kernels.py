@@ -1,0 +1,202 @@
+"""Correlation matrices of four points at once, and their slopes in log phi and log delta.
+
+A kernel is known by the numbers of its ``ExponentialForm``. A pair of runs enters by one number
+per input, computed once per data set, and a point by one number per input; t is their product:
+
+    t = (scale d^phi_power)^power phi^-power
+    r = a(t) exp(-t)
+    h = power t (a(t) - a'(t)) / a(t)
+
+K0 = prod_i r_i, with a single exponential of the sum, and dK/d log phi_i = K0 h_i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paims._arrays import FloatArray
+from paims.gp._compiled._simd import (
+    LANES,
+    Vector,
+    add,
+    div,
+    exp_expm1,
+    fma,
+    inline,
+    load,
+    mul,
+    part,
+    splat,
+    store,
+    sub,
+    where_less,
+)
+from paims.gp._kernels import ExponentialForm
+
+_FAR = 800.0  # exp(-800) is 0: a larger t changes nothing but could overflow in a product
+_DOMINANT = 1e-5  # nuggets above it get their row from K0
+
+# (n, dof, size, total): runs, runs that are not pivots, the same padded, and pivots padded too.
+# Run i is row i of a matrix, or size + i - dof if it is a pivot (i >= dof).
+Shape = tuple[int, int, int, int]
+
+
+def pair_terms(X: FloatArray, form: ExponentialForm) -> FloatArray:
+    """What each pair i < j of rows of X brings to t: flat, input by input, row by row."""
+    rows, columns = np.triu_indices(len(X), 1)
+    terms = np.empty((X.shape[1], len(rows)))
+    for x, row in zip(X.T, terms, strict=True):
+        d = np.abs(x[rows] - x[columns])
+        row[:] = (form.scale * d**form.phi_power) ** form.power
+    return terms.ravel()
+
+
+def point_terms(phi: FloatArray, form: ExponentialForm) -> FloatArray:
+    """What each point brings to t, (m, p); finite for every phi > 0, as 0 times it has to be 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.minimum(phi**-form.power, 1e300)
+
+
+@inline
+def _scaled(pair: Vector, point: Vector) -> Vector:
+    """Return t of a pair at a point for one input."""
+    t, bound = mul(pair, point), splat(_FAR)
+    return where_less(t, bound, t, bound)
+
+
+@inline
+def _polynomial(coefficients: FloatArray, least: int, t: Vector) -> Vector:
+    """Sum of coefficients[k] t^(k - least) over k >= least, by Horner's rule."""
+    last = len(coefficients) - 1
+    value = splat(coefficients[last])
+    for k in range(last - 1, least - 1, -1):
+        value = fma(value, t, splat(coefficients[k]))
+    return value
+
+
+@inline
+def _slope(power: float, polynomial: FloatArray, slope: FloatArray, t: Vector) -> Vector:
+    """Return h = d log r / d log phi."""
+    h = mul(splat(power), t)
+    if len(polynomial) == 1:
+        return h
+    return div(mul(h, _polynomial(slope, 0, t)), _polynomial(polynomial, 0, t))
+
+
+@inline
+def _correlation(
+    terms: FloatArray,
+    pair: int,
+    n_pairs: int,
+    p: int,
+    polynomial: FloatArray,
+    w: FloatArray,
+    at: int,
+) -> tuple[Vector, Vector]:
+    """K0 of a pair and K0 - 1, the latter without cancellation where K0 is near 1."""
+    zero, one = splat(0.0), splat(1.0)
+    exponent, growth = zero, zero  # K0 = exp(-exponent) (1 + growth)
+    for k in range(p):
+        t = _scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
+        exponent = add(exponent, t)
+        if len(polynomial) > 1:
+            factor = mul(t, _polynomial(polynomial, 1, t))
+            growth = fma(growth, factor, add(growth, factor))
+    decay, decay_m1 = exp_expm1(sub(zero, exponent))
+    K0 = where_less(zero, decay, fma(growth, decay, decay), zero)
+    near = add(growth, fma(growth, decay_m1, decay_m1))
+    return K0, where_less(growth, one, near, sub(K0, one))
+
+
+@inline
+def _place(w: FloatArray, D: int, ld: int, shape: Shape, j: int, i: int, value: Vector) -> None:
+    """Entry (j, i), i > j, of D; its mirror image too within a diagonal tile or the pivots."""
+    _, dof, size, total = shape
+    row, mirrored = (j + size - dof, total) if j >= dof else (j, j - j % 3 + 3)
+    column = i + size - dof if i >= dof else i
+    store(w, D + row * ld + LANES * column, value)
+    if column < mirrored:
+        store(w, D + column * ld + LANES * row, value)
+
+
+@inline
+def _fill_diagonal(w: FloatArray, D: int, shape: Shape, value: Vector, pad: Vector) -> None:
+    """Diagonal of D, and around its two blocks the identity times ``pad``."""
+    n, dof, size, total = shape
+    ld = LANES * total
+    for i in range(total):
+        real = i < dof or size <= i < size + n - dof
+        if not real:
+            for j in range(total):
+                store(w, D + j * ld + LANES * i, splat(0.0))
+                store(w, D + i * ld + LANES * j, splat(0.0))
+        store(w, D + i * (ld + LANES), value if real else pad)
+
+
+@part
+def fill_correlation(
+    terms: FloatArray,
+    p: int,
+    polynomial: FloatArray,
+    w: FloatArray,
+    point: int,
+    shape: Shape,
+    shift: float,
+    slopes: bool,
+    D: int,
+    K0: int,
+) -> None:
+    """Upper triangle of K - shift 1 1' into D, and K0; or, for ``slopes``, of dK/d log delta.
+
+    dK/d log delta = delta I gives M = L^-1 C (delta I) C' L^-T = I - L^-1 C K0 C' L^-T, of which
+    only what is not a multiple of I matters. For all but small nuggets, -(K0 - shift 1 1') takes
+    its place: where the nugget dominates, it has the digits that the other form has lost.
+    """
+    n = shape[0]
+    ld = LANES * shape[3]
+    n_pairs = n * (n - 1) // 2
+    zero, one = splat(0.0), splat(1.0)
+    delta = load(w, point + LANES * p)
+    sign, offset = one, splat(1.0 - shift)
+    diagonal, pad = add(offset, delta), one
+    if slopes:
+        sign = where_less(splat(_DOMINANT), delta, splat(-1.0), zero)
+        offset = mul(sign, offset)
+        diagonal, pad = where_less(sign, zero, offset, delta), zero
+    pair = 0
+    for j in range(n):
+        for i in range(j + 1, n):
+            value, less_one = _correlation(terms, pair, n_pairs, p, polynomial, w, point)
+            if K0 >= 0 and not slopes:
+                store(w, K0 + LANES * pair, value)
+            _place(w, D, ld, shape, j, i, fma(sign, less_one, offset))
+            pair += 1
+    _fill_diagonal(w, D, shape, diagonal, pad)
+
+
+@part
+def fill_slope(
+    terms: FloatArray,
+    k: int,
+    power: float,
+    polynomial: FloatArray,
+    slope: FloatArray,
+    w: FloatArray,
+    point: int,
+    shape: Shape,
+    D: int,
+    K0: int,
+) -> None:
+    """Upper triangle of dK/d log phi_k = K0 h_k into D."""
+    n = shape[0]
+    ld = LANES * shape[3]
+    scale = load(w, point + LANES * k)
+    pair = k * (n * (n - 1) // 2)
+    value = K0
+    for j in range(n):
+        for i in range(j + 1, n):
+            h = _slope(power, polynomial, slope, _scaled(splat(terms[pair]), scale))
+            _place(w, D, ld, shape, j, i, mul(load(w, value), h))
+            pair += 1
+            value += LANES
+    _fill_diagonal(w, D, shape, splat(0.0), splat(0.0))

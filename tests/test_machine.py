@@ -1,0 +1,111 @@
+"""The tests do not depend on the machine that they run on, and the library not on its folders."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paims
+
+
+def test_folders_are_of_these_tests() -> None:
+    import matplotlib
+
+    own = Path(os.environ["PAIMS_TESTS_MACHINE"])
+    for path in (Path.home(), tempfile.gettempdir(), matplotlib.get_configdir()):
+        assert Path(path).is_relative_to(own)
+    code = "from pathlib import Path; import numba; print(Path.home(), numba.config.CACHE_DIR)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(Path(path).is_relative_to(own) for path in done.stdout.split())
+
+
+def test_network_is_refused() -> None:
+    with socket.socket() as outside, pytest.raises(RuntimeError, match="no network"):
+        outside.connect(("192.0.2.1", 80))  # An address that documentation may use.
+    with pytest.raises(RuntimeError, match="no network"):
+        socket.create_connection(("example.org", 80), timeout=1)
+
+
+def test_this_machine_can_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=5).close()
+
+
+@pytest.fixture
+def read_only_machine() -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A copy of the package and a home that cannot be written; how to start a program there.
+
+    Root can write everything, so its programs are started as a user without rights.
+    """
+    machine = Path(tempfile.mkdtemp())
+    shutil.copytree(
+        Path(paims.__file__).parent,
+        machine / "site" / "paims",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (machine / "home").mkdir()
+    for folder in (machine, *(path for path in machine.rglob("*") if path.is_dir())):
+        folder.chmod(0o555)
+    kept = ("PATH", "LD_LIBRARY_PATH", "LANG")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= {"HOME": str(machine / "home"), "PYTHONPATH": str(machine / "site")}
+    options: dict[str, Any] = {"env": environment, "cwd": "/", "capture_output": True}
+    if os.getuid() == 0:
+        options |= {"user": 65534, "group": 65534, "extra_groups": []}
+        try:
+            subprocess.run([sys.executable, "-c", ""], **options, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("users without rights cannot start this Python")
+    yield machine, options
+    for folder in (machine, *(path for path in machine.rglob("*") if path.is_dir())):
+        folder.chmod(0o755)
+    shutil.rmtree(machine)
+
+
+@pytest.mark.parametrize("cache", [None, "home"])
+def test_neither_package_nor_home_can_be_written(
+    read_only_machine: tuple[Path, dict[str, Any]], cache: str | None
+) -> None:
+    machine, options = read_only_machine
+    if cache is not None:
+        options["env"]["NUMBA_CACHE_DIR"] = str(machine / cache)
+    code = (
+        "import numpy as np, paims\n"
+        "reference = paims.Normal([0.0], [9.0])\n"
+        "result = paims.sample(lambda x: -0.5 * x[:, 0] ** 2, reference, random_state=0)\n"
+        "print(paims.__file__, result.log_evidence)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, **options, check=False)
+    assert done.returncode == 0, done.stderr
+    place, log_evidence = done.stdout.split()
+    assert Path(place).is_relative_to(machine)
+    assert float(log_evidence) == pytest.approx(0.5 * np.log(2 * np.pi), abs=0.05)
+
+
+def test_compiler_switched_off_says_what_to_do() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import paims; paims.sample"],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1].startswith("ImportError: paims needs Numba's compiler")
+
+
+def test_no_seed_is_set_before_a_test(request: pytest.FixtureRequest) -> None:
+    plugin = pytest.importorskip("pytest_randomly")
+    before = random.getstate()
+    plugin.pytest_runtest_call(request.node)
+    assert random.getstate() == before
