@@ -20,6 +20,7 @@ import numpy as np
 from tests import targets
 
 import paims
+from benchmarks import hard
 from paims import datasets, simulators
 from paims.gp import Posterior
 from paims.sampling import Reference, SampleResult, Scheme, default_scheme
@@ -283,7 +284,16 @@ def cost(seeds: range, scheme: str | Scheme, only: str) -> None:
         )
 
 
+def hard_targets(seeds: range, scheme: str | Scheme, only: str) -> None:
+    """Targets that the sampler was not tuned on; ``--only`` names a part, or ``report``."""
+    del scheme
+    if only != "report":
+        hard.run((only,) if only else hard.PARTS, len(seeds))
+    print(hard.report())
+
+
 EXPERIMENTS = {
+    "hard": hard_targets,
     "truths": truths,
     "gp": gp,
     "stability": stability,
