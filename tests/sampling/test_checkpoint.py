@@ -439,6 +439,8 @@ class TestExceptions:
             sample(density, vectorized=False)
         assert seen.value.points[0, 0] > 0.3
 
+    # So few points hardly cover the edge that the density is cut off at, and the run says so.
+    @pytest.mark.filterwarnings("ignore:The importance weights have a heavy tail")
     @pytest.mark.parametrize("vectorized", [True, False])
     def test_reject_is_zero_density(self, vectorized: bool) -> None:
         def zero(x: Floats) -> Floats:

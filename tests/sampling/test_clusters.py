@@ -223,6 +223,51 @@ def test_moments_are_those_of_the_points_that_belong_to_a_cluster() -> None:
         np.testing.assert_allclose(clusters.chol[r] @ clusters.chol[r].T, cov, rtol=1e-6)
 
 
+class TestSteadied:
+    """Covariances from few points, as proposals should have them."""
+
+    def one(self, x: Floats) -> Clusters:
+        return single_cluster(x, equal(len(x)))
+
+    def efficiency(self, cluster: Clusters, x: Floats) -> float:
+        """Effective size per point of standard normal x for the cluster's Gaussian as proposal."""
+        white = (x - cluster.mean[0]) @ cluster.inv_chol[0].T
+        log_det = np.sum(np.log(np.diag(cluster.inv_chol[0])))
+        log_ratio = -0.5 * np.sum(x**2, axis=1) + 0.5 * np.sum(white**2, axis=1) - log_det
+        return float(1.0 / (np.mean(np.exp(log_ratio)) * np.mean(np.exp(-log_ratio))))
+
+    def test_few_points_propose_better(self) -> None:
+        rng = np.random.default_rng(0)
+        judges = rng.standard_normal((4000, 10))
+        plain, steadied = [], []
+        for _ in range(20):
+            cluster = self.one(rng.standard_normal((40, 10)))
+            plain.append(self.efficiency(cluster, judges))
+            steadied.append(self.efficiency(cluster.steadied(np.array([40.0])), judges))
+        assert np.median(steadied) > 2 * np.median(plain)
+
+    def test_many_points_are_left_as_they_are(self) -> None:
+        cluster = self.one(TOY.sample(2000, np.random.default_rng(1)))
+        steadied = cluster.steadied(np.array([1e9]))
+        np.testing.assert_allclose(steadied.chol, cluster.chol, rtol=1e-6)
+        np.testing.assert_array_equal(steadied.mean, cluster.mean)
+
+    @pytest.mark.parametrize("size", [20.0, 500.0])
+    def test_a_thin_ridge_stays_thin(self, size: float) -> None:
+        # A diagonal line: what is added in proportion to the variances alone would make it round.
+        rng = np.random.default_rng(2)
+        along, across = 0.3 * rng.standard_normal(500), 1e-4 * rng.standard_normal(500)
+        cluster = self.one(np.column_stack([along + across, along - across]))
+        steadied = cluster.steadied(np.array([size]))
+        narrow = np.array([1.0, -1.0]) / np.sqrt(2)
+        before, after = (
+            narrow @ one.chol[0] @ one.chol[0].T @ narrow for one in (cluster, steadied)
+        )
+        most = 1 / (1 - np.sqrt(2 / size)) ** 2
+        assert before < after < 1.001 * most * before
+        assert 2 / size * 0.3**2 > 100 * most * before
+
+
 def test_single_cluster_is_mean_and_covariance() -> None:
     rng = np.random.default_rng(12)
     x, w = TOY.sample(100, rng), rng.dirichlet(np.ones(100))

@@ -195,6 +195,30 @@ class TestMarkers:
         markers = _markers(points, 1.0, weight, SCHEME, np.random.default_rng(0))
         assert len(markers.weight) == 40
 
+    @pytest.mark.parametrize(("least", "expected"), [(0.05, 0.05 / 1.04), (0.0, 0.01)])
+    def test_a_small_cluster_keeps_its_candidates(self, least: float, expected: float) -> None:
+        rng = np.random.default_rng(7)
+        far = np.arange(2000) < 20
+        theta = rng.standard_normal((2000, 2)) + np.where(far, 20.0, 0.0)[:, None]
+        points = points_of(theta, np.zeros(2000), np.zeros(2000))
+        scheme = replace(SCHEME, least_share=least)
+        markers = _markers(points, 1.0, np.full(2000, 1 / 2000), scheme, rng)
+        share = markers.weight[markers.theta[:, 0] > 10.0].sum()
+        # Thinning to 1000 markers leaves a whole number of them.
+        assert share == pytest.approx(expected, abs=2 / 1000)
+
+    def test_some_markers_have_wider_kernels(self) -> None:
+        theta = np.random.default_rng(8).standard_normal((600, 4))
+        points = points_of(theta, np.zeros(600), np.zeros(600))
+        weight = np.full(600, 1 / 600)
+        rng = np.random.default_rng(9)
+        wide = _markers(points, 1.0, weight, replace(SCHEME, wide_share=0.1), rng)
+        plain = _markers(points, 1.0, weight, replace(SCHEME, wide_share=0.0), rng)
+        assert (len(wide.clusters), len(plain.clusters)) == (2, 1)
+        np.testing.assert_allclose(wide.clusters.chol[0], plain.clusters.chol[0])
+        np.testing.assert_allclose(wide.clusters.chol[1], 2.0 * plain.clusters.chol[0])
+        assert wide.weight[wide.label == 1].sum() == pytest.approx(0.1)
+
     def test_paper_has_one_cluster_and_a_decaying_spread(self) -> None:
         _, states = stepped(2, PAPER)
         spreads = []

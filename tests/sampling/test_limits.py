@@ -50,7 +50,7 @@ def assert_same_levels(part: Any, whole: Any) -> None:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("limit", [300, 700, 1500, 2100])
+    @pytest.mark.parametrize("limit", [300, 700, 1500, 1700])
     def test_evaluations_never_pass_the_limit(self, limit: int) -> None:
         seen = []
 
@@ -123,8 +123,14 @@ class TestRounds:
         assert self.n_rounds() == 0
 
     def test_large_but_not_reliable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Recycled, "reliable", False)
-        assert self.n_rounds() == 2
+        monkeypatch.setattr(Recycled, "pareto_k", 0.71)
+        with pytest.warns(paims.SamplingWarning, match=r"not reliable \(Pareto k = 0\.71"):
+            assert self.n_rounds() == 2
+
+    def test_reliable_but_with_a_heavy_tail(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Recycled, "pareto_k", 0.51)
+        with pytest.warns(paims.SamplingWarning, match=r"heavy tail \(Pareto k = 0\.51"):
+            assert self.n_rounds() == 2
 
     def test_reliable_but_of_two_minds(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Recycled, "islands_agree", False)

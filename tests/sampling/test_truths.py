@@ -6,7 +6,8 @@ size, which is stated for each target; and the rms over the seeds, which may not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests import targets
 from tests.sampling.kit import reference_of, rms
 
 import paims
-from paims.sampling import SampleResult
+from paims.sampling import SampleResult, default_scheme
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,54 @@ def test_truth(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("member", [7, 14, 27])
+def test_random_mixtures(member: int, seed: int) -> None:
+    check_mixture(targets.random_mixture(member), seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_narrow_mode_that_is_small_on_the_way(seed: int) -> None:
+    assert check_mixture(targets.unequal_gaussians(), seed).n_evaluations <= 100_000
+
+
+def check_mixture(target: targets.Target, seed: int) -> SampleResult:
+    """Masses and evidence of the default number of points, within errors and within bounds."""
+    result = paims.sample(target.log_density, reference_of(target), random_state=seed)
+    assert result.warnings == ()
+    label = target.assign_modes(result.draws)
+    off = np.bincount(label, result.weights, minlength=len(target.mode_masses))
+    off -= target.mode_masses
+    noise = np.sqrt(target.mode_masses * (1 - target.mode_masses) / result.effective_size)
+    assert np.all(np.abs(off) < 5 * noise + 0.002)
+    error = abs(result.log_evidence - target.log_evidence)
+    assert error < 5 * result.log_evidence_error
+    assert error < 0.05
+    return result
+
+
+def test_without_what_keeps_and_finds_small_modes_one_is_lost() -> None:
+    target = targets.random_mixture(28)
+    scheme = replace(default_scheme(), least_share=0.0, search_share=0.0, effective_share=0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", paims.SamplingWarning)
+        masses = [
+            np.bincount(
+                target.assign_modes(result.draws),
+                result.weights,
+                minlength=len(target.mode_masses),
+            )
+            for result in (
+                paims.sample(
+                    target.log_density, reference_of(target), 1000, scheme=scheme,
+                    random_state=seed,
+                )
+                for seed in range(3)
+            )
+        ]  # fmt: skip
+    assert np.max(np.abs(masses - target.mode_masses)) > 0.02
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SLOW, ids=lambda case: case.target.name)
 def test_truth_with_the_default_number_of_points(case: Case) -> None:
@@ -137,10 +186,6 @@ def test_other_dimensions(n_params: int) -> None:
 
 @pytest.mark.slow
 def test_moving_three_times_as_much_changes_nothing_in_ten_dimensions() -> None:
-    from dataclasses import replace
-
-    from paims.sampling import default_scheme
-
     target = targets.two_gaussians(10)
     found = {}
     for sweeps in (1, 3):

@@ -42,7 +42,7 @@ def test_too_few_points_in_twenty_dimensions() -> None:
 
 
 def test_weights_that_cannot_be_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembling, "pareto_k", lambda log_weight: 0.83)
+    monkeypatch.setattr(Recycled, "pareto_k", 0.83)
     result, texts = collected(
         lambda: paims.sample(TOY.log_density, paims.Normal([0.0, 0.0], 9.0), 400, random_state=0)
     )
@@ -97,7 +97,7 @@ class TestDisagreement:
     @pytest.fixture
     def last_level(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The islands' own states are the result."""
-        monkeypatch.setattr(assembling, "pareto_k", lambda log_weight: 0.9)
+        monkeypatch.setattr(Recycled, "pareto_k", 0.9)
 
     @pytest.mark.usefixtures("last_level")
     def test_agreement_is_silent(self) -> None:

@@ -461,10 +461,14 @@ def _cluster_shares(state: State) -> list[str]:
     if mixture is None:
         return []
     clusters = mixture.markers.clusters
+    mean, place = np.unique(
+        clusters.mean, axis=0, return_inverse=True
+    )  # widened ones are the same
     shares, sizes = [], []
     for rows in state.islands:
-        label = np.argmax(clusters.log_responsibilities(state.points.theta[rows])[1], axis=1)
-        shares.append(np.bincount(label, minlength=len(clusters)) / len(label))
+        nearest = np.argmax(clusters.log_responsibilities(state.points.theta[rows])[1], axis=1)
+        label = place.ravel()[nearest]
+        shares.append(np.bincount(label, minlength=len(mean)) / len(label))
         sizes.append(len(label))
     middle = (shares[0] + shares[1]) / 2
     noise = np.sqrt(middle * (1 - middle) * sum(4 / size for size in sizes))
@@ -474,6 +478,6 @@ def _cluster_shares(state: State) -> list[str]:
         return []
     return [
         "The two islands disagree about the mass near "
-        f"{np.round(clusters.mean[worst], 3).tolist()}: {shares[0][worst]:.3f} and "
+        f"{np.round(mean[worst], 3).tolist()}: {shares[0][worst]:.3f} and "
         f"{shares[1][worst]:.3f}. {_MORE}"
     ]

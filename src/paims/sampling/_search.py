@@ -27,6 +27,7 @@ _FEW = 20.0  # effective number of points below which a mode is not known well
 _RELEVANT = 1e-3  # least mass of a mode that counts
 _MOST_SHARES = 3.0  # finds prolong the search to at most this multiple of its budget
 _DIFFERENCE = 1e-5  # step of the gradient's differences, in units of the reference's scale
+_PROGRESS = 0.1  # log density that a climb has to gain to be doubted again
 _GAIN = 1e-3  # a climb ends where a step promises less log density than this
 _CURVATURE = 0.3  # step of the second differences, in standard deviations
 
@@ -410,12 +411,20 @@ def climb(
     x, f = start / scale, log_start.copy()
     inverse, untried = np.tile(identity, (n, 1, 1)), np.ones(n, dtype=bool)
     reach = np.full(n, 0.5)  # longest step
+    checked, believed = np.full(n, -np.inf), inverse.copy()  # height and inverse when last doubted
     active = np.flatnonzero(np.isfinite(f))
     slope = np.zeros((n, n_params))
     slope[active] = _gradient(height, x[active], f[active])
     for _ in range(max_steps):
         direction = np.einsum("nij,nj->ni", inverse[active], slope[active])
         gain = np.sum(direction * slope[active], axis=1)
+        # In a curved valley the inverse of a step ago may be wrong: nothing to gain by it has to
+        # be so by the slope alone, too.
+        doubted = (gain <= _GAIN) & (f[active] > checked[active] + _PROGRESS)
+        rows = active[doubted]
+        checked[rows], believed[rows] = f[rows], inverse[rows]
+        inverse[rows], untried[rows] = identity, True
+        direction[doubted], gain[doubted] = slope[rows], np.sum(slope[rows] ** 2, axis=1)
         active, direction, gain = (part[gain > _GAIN] for part in (active, direction, gain))
         if not len(active):
             break
@@ -443,6 +452,7 @@ def climb(
         inverse[rows[first]] = ratio[:, None, None] * identity
         untried[rows] = False
         inverse[rows] = _bfgs(inverse[rows], step, change, product)
+    inverse = np.where((f > checked + _PROGRESS)[:, None, None], inverse, believed)
     return x * scale, f, inverse * np.outer(scale, scale)
 
 
