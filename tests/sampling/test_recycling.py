@@ -9,9 +9,9 @@ from tests.sampling.kit import TOY, Floats, brute_kernels, mean_z, mixture_of, p
 
 import paims
 from paims.sampling import _proposal as proposal
+from paims.sampling._assembly import _recycled as weighted_of
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._recycling import RELIABLE_K, Batch, pareto_k, recycle
-from paims.sampling._result import _recycled as weighted_of
 from paims.sampling._target import Target
 
 REFERENCE = paims.Normal([0.0, 0.0], 4.0)

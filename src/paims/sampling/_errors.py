@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paims._arrays import Array, IntArray
-from paims.sampling._recycling import replicate_variance
+from paims.sampling._proposal import N_REPLICATES
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Weighting:
         Sums to 1.
     island : ndarray of int, shape (n,), or None
     replicate : ndarray of int, shape (n,), or None
-        See :func:`paims.sampling._recycling.replicate_variance`.
+        Points of the same proposal have ``N_REPLICATES`` numbers in a row, one for each block of
+        the quasi-random sequence that they were drawn with.
     """
 
     weight: Array
@@ -65,7 +66,7 @@ class Weighting:
         terms = weight * (values[rows] - weight @ values[rows])
         if self.replicate is None:
             return float(np.sum(terms**2))
-        return replicate_variance(terms, self.replicate[rows])
+        return _block_variance(terms, self.replicate[rows])
 
     def r_hat(self, values: Array) -> float:
         """Agreement of the islands about a mean, in the manner of Gelman and Rubin's R-hat.
@@ -79,3 +80,16 @@ class Weighting:
         if not means or not variance > 0:
             return 1.0
         return float(np.sqrt(1.0 + (means[0] - means[1]) ** 2 / (2.0 * variance)))
+
+
+def _block_variance(terms: Array, replicate: IntArray) -> float:
+    """Variance of a sum over the draws, from its parts by block, taken as independent.
+
+    Quasi-random sums of smooth functions converge faster than that, and the error of the evidence
+    counts on it. Masses and means of modes that lie apart are no such functions: measured on
+    mixtures in 2 to 5 dimensions, errors that counted on it were too small by 1.3 to 3.
+    """
+    n_groups = int(np.max(replicate, initial=0)) // N_REPLICATES + 1
+    total = np.bincount(replicate, weights=terms, minlength=n_groups * N_REPLICATES)
+    blocks = total.reshape(n_groups, N_REPLICATES)
+    return N_REPLICATES * float(np.sum(np.var(blocks, axis=1, ddof=1)))
