@@ -71,29 +71,19 @@ def test_summary_has_a_row_for_each(result: paims.SampleResult) -> None:
     np.testing.assert_allclose([float(v) for v in row.split()[1:3]], expected, rtol=1e-3)
 
 
-def test_data_frame(result: paims.SampleResult) -> None:
-    table = result.to_dataframe()
-    assert list(table.columns) == ["x1", "x2", "sum", "radius", "weight", "log_density"]
+def test_columns(result: paims.SampleResult) -> None:
+    table = result.columns()
+    assert list(table) == ["x1", "x2", "sum", "radius", "weight", "log_density"]
     np.testing.assert_array_equal(table["radius"], result.derived["radius"])
     np.testing.assert_array_equal(table["weight"], result.weights)
     np.testing.assert_array_equal(table["log_density"], result.log_density)
 
 
-def test_data_frame_has_likelihood_and_prior_apart() -> None:
+def test_columns_have_likelihood_and_prior_apart() -> None:
     found = paims.sample(log_likelihood=TOY.log_density, prior=BOX, n_samples=400, random_state=0)
-    table = found.to_dataframe()
+    table = found.columns()
     np.testing.assert_allclose(table["log_likelihood"], TOY.log_density(found.draws))
     np.testing.assert_allclose(table["log_prior"], BOX.log_density(found.draws))
-
-
-def test_data_frame_without_pandas(
-    result: paims.SampleResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'paims\[app\]'"):
-        result.to_dataframe()
 
 
 def test_inference_data(result: paims.SampleResult) -> None:

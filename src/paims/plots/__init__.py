@@ -6,6 +6,7 @@ left alone.
 """
 
 from paims.plots._calibration import coverage, pit_histogram
+from paims.plots._corner import corner
 from paims.plots._distributions import box_plots, marginals, spread
 from paims.plots._errors import (
     joint_errors,
@@ -21,6 +22,7 @@ from paims.plots._surfaces import curve, level_clouds, level_curves, prediction_
 __all__ = [
     "annealing",
     "box_plots",
+    "corner",
     "coverage",
     "curve",
     "joint_errors",

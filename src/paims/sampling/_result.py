@@ -356,23 +356,18 @@ class SampleResult:
             executor=executor,
         )
 
-    def to_dataframe(self) -> Any:
-        """Return the draws as a pandas DataFrame (needs the ``app`` extra).
+    def columns(self) -> dict[str, Array]:
+        """Return the draws by column, as ``pandas.DataFrame`` takes them.
 
-        Columns are the parameters, the derived quantities, ``weight``, ``log_density`` and, if a
-        likelihood and a prior were given, ``log_likelihood`` and ``log_prior``.
+        The parameters, the derived quantities, ``weight``, ``log_density`` and, if a likelihood
+        and a prior were given, ``log_likelihood`` and ``log_prior``.
         """
-        try:
-            import pandas as pd  # noqa: PLC0415 - an extra, and slow to import
-        except ImportError:
-            raise ImportError(
-                "to_dataframe needs pandas: install it with pip install 'paims[app]'."
-            ) from None
-        columns: dict[str, Any] = {name: self.draws[:, i] for i, name in enumerate(self.names)}
-        columns |= {**self.derived, "weight": self.weights, "log_density": self.log_density}
+        out = {name: self.draws[:, i] for i, name in enumerate(self.names)}
+        out |= {**self.derived, "weight": self.weights, "log_density": self.log_density}
         if self.log_prior is not None:
-            columns |= {"log_likelihood": self.log_likelihood, "log_prior": self.log_prior}
-        return pd.DataFrame(columns)
+            out["log_likelihood"] = self.log_density - self.log_prior
+            out["log_prior"] = self.log_prior
+        return out
 
     def to_inference_data(self, n_draws: int | None = None, random_state: Any = 0) -> Any:
         """Return equally weighted draws as ArviZ's InferenceData (needs the ``arviz`` extra).
