@@ -127,7 +127,7 @@ class TestChecks:
     @pytest.mark.parametrize(
         ("changes", "what", "words"),
         [
-            ({"pareto_k": 0.83}, "tail", "Pareto k = 0.83, not below 0.7"),
+            ({"pareto_k": 0.63}, "tail", "Pareto k = 0.63, not below 0.5"),
             ({"wanted_size": 1e6}, "effective size", "of 1000000 aimed at, when"),
             ({"island_gap": (0.9, 0.01)}, "log evidences", "0.900 apart where about 0.010"),
         ],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from paims.sampling._recycling import RELIABLE_K
+from paims.sampling._recycling import SETTLED_K
 
 if TYPE_CHECKING:
     from paims._arrays import Array
@@ -56,9 +56,9 @@ def _weights(result: SampleResult) -> Check:
     what = "tail of the importance weights"
     if np.isnan(result.pareto_k):
         return Check(what, "not checked: the draws are those of the last level", None)
-    reliable = bool(result.pareto_k < RELIABLE_K)
-    word = "below" if reliable else "not below"
-    return Check(what, f"Pareto k = {result.pareto_k:.2f}, {word} {RELIABLE_K}", reliable)
+    settled = bool(result.pareto_k < SETTLED_K)
+    word = "below" if settled else "not below"
+    return Check(what, f"Pareto k = {result.pareto_k:.2f}, {word} {SETTLED_K}", settled)
 
 
 def _rounds(result: SampleResult) -> Check:
