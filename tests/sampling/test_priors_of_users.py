@@ -138,9 +138,9 @@ class TestSearch:
 
     def test_a_larger_share_spends_more(self) -> None:
         spent = []
-        for share in (0.02, 0.5):
+        for share in (0.02, 2.0):  # in steps of a wave of climbs
             result = paims.sample(
-                log_likelihood=log_likelihood, prior=PRIOR, n_samples=300, random_state=1,
+                log_likelihood=log_likelihood, prior=PRIOR, n_samples=1000, random_state=1,
                 search=share,
             )  # fmt: skip
             assert result.search is not None
