@@ -65,7 +65,7 @@ def _in_file(path: Path) -> Iterator[tuple[str, str]]:
 
 
 # Functions of the sampler that put warnings together.
-_NOTES = ("_notes_of_", "_gap", "_cluster_shares")
+_NOTES = ("_notes_of_", "_gap", "_heavy_tail", "_cluster_shares")
 
 
 def _text(node: ast.expr) -> str:

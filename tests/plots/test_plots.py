@@ -406,3 +406,61 @@ def test_joint_errors_are_marked_outside_their_own_bound() -> None:
     ax = plots.joint_errors(result)
     crosses = next(line for line in ax.lines if line.get_marker() == "X")
     np.testing.assert_array_equal(crosses.get_ydata(), [-1.7])
+
+
+def test_corner_shows_weighted_densities_and_modes() -> None:
+    result = with_derived(sample_result())
+    figure = plots.corner(result)
+    axes = np.array(figure.axes).reshape(3, 3)
+    assert not axes[0, 1].get_visible()
+    assert [ax.get_xlabel() for ax in axes[2]] == list(result.names)
+    modes = result.modes()
+    for mode, marker in zip(modes, "os", strict=False):
+        assert drawn(axes[2, 1], marker) == pairs_of(mode.location[1:2], mode.location[2:3])
+    cells = axes[2, 0].collections[0].get_array()
+    assert float(np.sum(cells)) == pytest.approx(1.0, abs=0.03)
+    heights, edges = outline(axes[0, 0])
+    middle = (edges[1:] + edges[:-1]) / 2
+    assert heights @ middle / heights.sum() == pytest.approx(result.mean[0], abs=0.05)
+    figure.canvas.draw()
+
+
+def test_corner_follows_the_weights() -> None:
+    from dataclasses import replace
+
+    result = sample_result()
+    weights = np.where(result.draws[:, 0] > 0, 1.0, 0.0)
+    weighted = replace(result, weights=weights / weights.sum())
+    left, _ = plots.corner(weighted, weighted.names[:1]).axes[0].get_xlim()
+    assert left > -0.5
+
+
+def test_corner_of_derived_quantities() -> None:
+    result = with_derived(sample_result())
+    figure = plots.corner(result, [result.names[0], "total"])
+    axes = np.array(figure.axes).reshape(2, 2)
+    assert axes[1, 1].get_xlabel() == "total"
+    assert drawn(axes[1, 0], "o") == set()  # the modes' totals are not known
+    with pytest.raises(ValueError, match="names has 'nothing', which the result does not"):
+        plots.corner(result, ["nothing"])
+
+
+def with_derived(result: Any) -> Any:
+    return result.with_derived(lambda x: {"total": x.sum(axis=1)})
+
+
+def outline(ax: Any) -> tuple[Any, Any]:
+    """Heights and edges of a filled histogram."""
+    x, y = ax.patches[0].get_xy().T
+    tops = np.flatnonzero((np.diff(x) > 0) & (np.diff(y) == 0))  # the rest goes up, down or back
+    return y[tops], np.append(x[tops], x[tops[-1] + 1])
+
+
+@pytest.mark.parametrize(("share", "cells"), [(0.5, 1), (0.9, 3)])
+def test_regions_hold_their_shares(share: float, cells: int) -> None:
+    from paims.plots._corner import region_levels
+
+    mass = np.array([[0.5, 0.3], [0.15, 0.05]])
+    levels = region_levels(mass, [share])
+    expected = np.sort(mass.ravel())[::-1][cells - 1]
+    assert list(levels) == ([] if cells == 1 else [expected])

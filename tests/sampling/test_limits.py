@@ -21,7 +21,7 @@ from tests import targets
 from tests.sampling.kit import Floats, reference_of
 
 import paims
-from paims.sampling import _level, _result, default_scheme
+from paims.sampling import _assembly, _level, default_scheme
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._recycling import Recycled
 
@@ -244,7 +244,7 @@ class TestBetweenEvaluations:
 
     def test_while_the_result_is_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = sample()
-        self.signalling(_result, "level_table", 1, signal.SIGINT, monkeypatch)
+        self.signalling(_assembly, "level_table", 1, signal.SIGINT, monkeypatch)
         result = sample()
         assert str(result.status) == "interrupted: interrupted from the keyboard"
         np.testing.assert_array_equal(result.weights, whole.weights)

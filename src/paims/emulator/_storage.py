@@ -277,7 +277,7 @@ def _put_result(parent: Any, name: str, result: SampleResult) -> None:
             put_array(group, field.name, value)
         elif isinstance(value, Status | SearchInfo):
             plain[field.name] = dataclasses.asdict(value)
-        elif field.name != "density_fn":
+        elif field.name not in ("density_fn", "origin", "derived", "circles"):
             plain[field.name] = encode(field.name, value)
     put_json(group, "plain", plain)
 

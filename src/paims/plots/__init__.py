@@ -5,13 +5,15 @@ and Axes to draw on, and returns them. Without Axes a new figure is made. Matplo
 left alone.
 """
 
-from paims.plots import _errors, _sampling, _screening, _surfaces
-from paims.plots._errors import *  # noqa: F403 - what a module exports is public
+from paims.plots import _corner, _errors, _sampling, _screening, _surfaces
+from paims.plots._corner import *  # noqa: F403 - what a module exports is public
+from paims.plots._errors import *  # noqa: F403
 from paims.plots._sampling import *  # noqa: F403
 from paims.plots._screening import *  # noqa: F403
 from paims.plots._surfaces import *  # noqa: F403
 
 __all__: list[str] = []
+__all__ += _corner.__all__
 __all__ += _errors.__all__
 __all__ += _sampling.__all__
 __all__ += _screening.__all__

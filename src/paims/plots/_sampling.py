@@ -80,10 +80,10 @@ def pairs(
                         markeredgewidth=0, rasterized=True)  # fmt: skip
                 ax.set_ylim(limits[i])
             ax.set_xlim(limits[j])
-            _mark_modes(ax, modes, j, None if i == j else i)
-            _label(ax, result.names, i, j)
+            mark_modes(ax, modes, j, None if i == j else i)
+            hide_inner_labels(ax, result.names, i, j)
     if modes:
-        _mode_legend(axes, modes)
+        mode_legend(axes, modes)
     return axes
 
 
@@ -100,7 +100,8 @@ def _limits(values: FloatArray, also: Sequence[float]) -> tuple[float, float]:
     return float(low - margin), float(high + margin)
 
 
-def _mark_modes(ax: Axes, modes: Sequence[Mode], j: int, i: int | None) -> None:
+def mark_modes(ax: Axes, modes: Sequence[Mode], j: int, i: int | None) -> None:
+    """Mark the modes in coordinates j and i; lines at coordinate j if there is no other."""
     for number, mode in enumerate(modes):
         if i is None:
             ax.axvline(mode.location[j], color=VERMILLION, linewidth=1.0,
@@ -117,7 +118,13 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number + 1)
 
 
-def _label(ax: Axes, names: Sequence[str], i: int, j: int) -> None:
+def _mass(mode: Mode) -> str:
+    digits = 2 if mode.mass_error >= 0.005 else 4
+    return f"mass {mode.mass:.{digits}f} $\\pm$ {mode.mass_error:.{digits}f}"
+
+
+def hide_inner_labels(ax: Axes, names: Sequence[str], i: int, j: int) -> None:
+    """Write names and numbers at the left and at the bottom only."""
     if i == len(names) - 1:
         ax.set_xlabel(names[j])
     else:
@@ -128,12 +135,13 @@ def _label(ax: Axes, names: Sequence[str], i: int, j: int) -> None:
         ax.set_yticklabels([])
 
 
-def _mode_legend(axes: Any, modes: Sequence[Mode]) -> None:
+def mode_legend(axes: Any, modes: Sequence[Mode]) -> None:
+    """List the modes and their masses where the hidden axes are."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
 
     handles = [
         Line2D([], [], linestyle="", marker=MARKERS[n % len(MARKERS)], color=VERMILLION,
-               label=f"{_letter(n)}: mass {mode.mass:.2f} $\\pm$ {mode.mass_error:.2f}")
+               label=f"{_letter(n)}: {_mass(mode)}")
         for n, mode in enumerate(modes)
     ]  # fmt: skip
     legend = axes[0, 0].legend(handles=handles, frameon=False, fontsize=8, loc="upper left",

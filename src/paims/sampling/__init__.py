@@ -8,9 +8,11 @@ from paims.sampling._run import Level
 from paims.sampling._sample import anneal, resume, sample
 from paims.sampling._scheme import Scheme, default_scheme, paper_scheme
 from paims.sampling._search import SearchInfo
+from paims.sampling._summary import Check
 from paims.sampling._target import DensityError
 
 __all__ = [
+    "Check",
     "CheckpointError",
     "DensityError",
     "Level",

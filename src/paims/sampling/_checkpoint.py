@@ -37,6 +37,7 @@ from paims._sealed import (
 )
 from paims.sampling._clusters import Clusters
 from paims.sampling._level import LevelInfo, Progress, State
+from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers
 from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
@@ -282,7 +283,7 @@ def _check_same(path: Path, target: Target, state: State) -> None:
         )
     alive = np.flatnonzero(np.isfinite(points.log_pi))[:2]
     expected = points.log_pi[alive] - (points.log_m[alive] if target.times_reference else 0.0)
-    _compare(path, points.theta[alive], expected, target)
+    _compare(path, target.closed(points.theta[alive]), expected, target)
 
 
 def _compare(path: Path, theta: Array, expected: Array, target: Target) -> None:
@@ -314,6 +315,7 @@ def _put_state(parent: Any, name: str, state: State) -> None:
             "seed": state.seed,
             "initial_sd": state.initial_sd,
             "search": None if state.search is None else asdict(state.search),
+            "circles": None if state.circles is None else asdict(state.circles),
             "batches": [
                 {
                     "mixture": None if batch.mixture is None else number[batch.mixture],
@@ -373,6 +375,7 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         initial_sd=plain["initial_sd"],
         pool=tuple(pool),
         search=SearchInfo(**plain["search"]) if plain.get("search") else None,
+        circles=Circles.from_stored(plain.get("circles")),
     )
 
 

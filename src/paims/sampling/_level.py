@@ -23,6 +23,7 @@ from paims.sampling._path import (
     normalised,
     systematic,
 )
+from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_spread, sobol
 from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._scheme import Scheme
@@ -53,6 +54,8 @@ class State:
         Every first-stage candidate so far with the mixture that it came from.
     search : SearchInfo or None
         What the search for missed modes did; None before it.
+    circles : Circles or None
+        Periodic parameters, and where they are cut.
     """
 
     level: int
@@ -63,6 +66,7 @@ class State:
     initial_sd: float
     pool: tuple[Batch, ...]
     search: SearchInfo | None = None
+    circles: Circles | None = None
 
     @property
     def islands(self) -> list[Array]:
@@ -159,7 +163,7 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
     size = -(-n_samples // scheme.n_islands)
     theta = [_reference_draws(target, size, rng) for _ in range(scheme.n_islands)]
     island = np.repeat(np.arange(scheme.n_islands), size)
-    points = target.evaluate(np.concatenate(theta), island)
+    points = target.cut_circles(target.evaluate(np.concatenate(theta), island))
     _require_alive(points, scheme.n_islands)
     state = State(
         level=0,
@@ -169,6 +173,7 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
         seed=seed,
         initial_sd=float(np.std(points.log_pi[np.isfinite(points.log_pi)])),
         pool=(),
+        circles=target.circles,
     )
     quasi_random = hasattr(target.reference, "quantile")
     parts = [points[rows] for rows in state.islands]

@@ -7,6 +7,7 @@ evidence is measured against it. One that also has ``quantile(u)``, a map from t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -59,6 +60,10 @@ class Uniform(_Transformed):
     def quantile(self, u: Array) -> Array:
         """Map the unit cube to the box."""
         return np.asarray(self.lower + u * (self.upper - self.lower))
+
+    def uniform_ends(self, i: int) -> tuple[float, float] | None:
+        """Return the ends of a parameter that is uniform between them; None if it is not."""
+        return float(self.lower[i]), float(self.upper[i])
 
     def log_density(self, x: Array) -> Array:
         """Return minus the log of the box's volume inside, -inf outside."""
@@ -179,14 +184,15 @@ class Product(_Transformed):
     Parameters
     ----------
     *distributions : frozen scipy.stats distributions
-        One per coordinate, for instance ``Product(stats.lognorm(0.5), stats.norm(0, 2))``.
+        One per coordinate, for instance ``Product(stats.lognorm(0.5), stats.norm(0, 2))``; those
+        of SciPy's newer kind, such as ``stats.Normal(mu=0, sigma=2)``, too.
     """
 
     def __init__(self, *distributions: Any) -> None:
         if not distributions:
             raise ValueError("Product needs at least one distribution.")
         for distribution in distributions:
-            if not (hasattr(distribution, "ppf") and hasattr(distribution, "logpdf")):
+            if not _is_distribution(distribution):
                 raise TypeError(
                     f"Product takes frozen continuous SciPy distributions; got {distribution!r}."
                 )
@@ -198,12 +204,78 @@ class Product(_Transformed):
 
     def quantile(self, u: Array) -> Array:
         """Map each coordinate through its distribution's quantile function."""
-        columns = [d.ppf(u[:, i]) for i, d in enumerate(self.distributions)]
+        columns = [_quantile_fn(d)(u[:, i]) for i, d in enumerate(self.distributions)]
         return np.column_stack(columns)
+
+    def uniform_ends(self, i: int) -> tuple[float, float] | None:
+        """Return the ends of a parameter that is uniform between them; None if it is not."""
+        distribution = self.distributions[i]
+        low, high = (float(end) for end in _quantile_fn(distribution)(np.array([0.0, 1.0])))
+        if not (np.isfinite(low) and np.isfinite(high)):
+            return None
+        inside = low + (high - low) * np.linspace(0.01, 0.99, 50)
+        flat = np.allclose(distribution.logpdf(inside), -np.log(high - low), rtol=0, atol=1e-9)
+        return (low, high) if flat else None
 
     def log_density(self, x: Array) -> Array:
         """Return the sum of the coordinates' log densities."""
         return np.asarray(sum(d.logpdf(x[:, i]) for i, d in enumerate(self.distributions)))
+
+
+def as_reference(given: Any, what: str) -> tuple[Reference, tuple[str, ...] | None]:
+    """Make a reference of what a user may give, and take the names from a dictionary.
+
+    Parameters
+    ----------
+    given : Reference, distribution, sequence or mapping
+        A reference as it is; or a frozen SciPy distribution for each parameter, alone, in a list,
+        or in a dictionary by name.
+    what : str
+        Name of the argument, for errors.
+    """
+    if isinstance(given, Mapping):
+        each = {f"{what}[{name!r}]": distribution for name, distribution in given.items()}
+        return _product(each, what), tuple(str(name) for name in given)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return _product({f"{what}[{i}]": d for i, d in enumerate(given)}, what), None
+    if isinstance(given, Reference) and not isinstance(given, type):
+        return given, None
+    if _is_distribution(given):
+        return _product({what: given}, what), None
+    raise TypeError(
+        f"{what} must have sample(n, rng) and log_density(x), such as paims.Uniform(lower, "
+        f"upper), or be a frozen SciPy distribution for each parameter, in a list or in a "
+        f"dictionary by name; got {given!r}."
+    )
+
+
+def _product(each: Mapping[str, Any], what: str) -> Product:
+    if not each:
+        raise ValueError(f"{what} is empty: give one distribution for each parameter.")
+    for name, distribution in each.items():
+        if getattr(distribution, "numargs", 0):
+            raise TypeError(
+                f"{name} is a SciPy distribution without its parameters; freeze it, as in "
+                f"stats.norm(0, 1). Got {distribution!r}."
+            )
+        if not _is_distribution(distribution):
+            raise TypeError(
+                f"{name} must be a frozen continuous SciPy distribution of one parameter, such "
+                f"as stats.norm(0, 1); got {distribution!r}. Parameters that depend on one "
+                "another need one reference for all, such as paims.Normal(mean, cov)."
+            )
+    return Product(*each.values())
+
+
+def _is_distribution(value: Any) -> bool:
+    if isinstance(value, type) or not hasattr(value, "logpdf"):
+        return False
+    return hasattr(value, "ppf") or hasattr(value, "icdf")
+
+
+def _quantile_fn(distribution: Any) -> Any:
+    """The quantile function, which SciPy's newer distributions call icdf."""
+    return distribution.ppf if hasattr(distribution, "ppf") else distribution.icdf
 
 
 def _box(lower: Any, upper: Any) -> tuple[Array, Array]:

@@ -1,28 +1,29 @@
-"""What a run gives back, and how it is made from the levels."""
+"""What a run gives back: weighted draws, what they say, and other people's formats for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paims._arrays import Array
-from paims.sampling._level import LevelInfo, Progress, State
+from paims._arrays import Array, IntArray
+from paims.sampling._errors import Weighting
 from paims.sampling._modes import Mode, find_modes
 from paims.sampling._modes import climb as climb_to_tops
-from paims.sampling._path import (
-    effective_size,
-    log_incremental_weights,
-    log_sum_exp,
-    normalised,
-    systematic,
-)
-from paims.sampling._recycling import RELIABLE_K, SETTLED_K, Recycled, recycle
-from paims.sampling._scheme import Plan, Scheme
+from paims.sampling._path import systematic
+from paims.sampling._periodic import Circles
+from paims.sampling._scheme import Plan
 from paims.sampling._search import SearchInfo
-from paims.sampling._target import Counts, LogDensity, Points, Target
+from paims.sampling._summary import Check, checks_of, summary_of
+from paims.sampling._target import LogDensity, Target
+
+Derived = Callable[[Array], Mapping[str, Any]]
+
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class SamplingWarning(UserWarning):
@@ -38,6 +39,15 @@ class Status:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a result came from, so that it can go on; files do not have it."""
+
+    target: Target
+    plan: Plan
+    derived: Derived | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +90,24 @@ class SampleResult:
         Gives the same run again.
     search : SearchInfo or None
         What the search for missed modes did.
+    n_samples : int
+        Points at each level.
+    wanted_size : float
+        Effective size at which the rounds at temperature 1 end.
+    island_gap : tuple of float
+        How far the log evidences of the two islands are apart, and how far is expected; NaN where
+        there are no two.
+    island : ndarray of int, shape (n_draws,), or None
+        The island that each draw belongs to.
+    replicate : ndarray of int, shape (n_draws,), or None
+        Which part of which proposal each draw came from: standard errors are taken from the
+        differences between the parts.
+    log_prior : ndarray, shape (n_draws,), or None
+        Log prior density of the draws, if a likelihood and a prior were given.
+    derived : mapping of str to ndarray, shape (n_draws,)
+        Derived quantities of the draws, by name.
+    circles : Circles or None
+        The periodic parameters.
     """
 
     draws: Array
@@ -101,11 +129,20 @@ class SampleResult:
     n_rejected: int = 0
     random_state: int | None = None
     search: SearchInfo | None = None
+    n_samples: int = 0
+    wanted_size: float = 0.0
+    island_gap: tuple[float, float] = (float("nan"), float("nan"))
+    island: IntArray | None = None
+    replicate: IntArray | None = None
+    log_prior: Array | None = None
+    derived: Mapping[str, Array] = field(default_factory=dict)
+    circles: Circles | None = None
     density_fn: LogDensity | None = field(default=None, compare=False)
+    origin: Origin | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the density behind: the user's function need not survive a change of process."""
-        return {**self.__dict__, "density_fn": None}
+        return {**self.__dict__, "density_fn": None, "origin": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -127,13 +164,59 @@ class SampleResult:
 
     @property
     def mean(self) -> Array:
-        """Weighted mean of the draws, (n_params,)."""
-        return np.asarray(self.weights @ self.draws)
+        """Weighted mean of the draws, (n_params,); of periodic parameters the circular mean."""
+        mean = np.asarray(self.weights @ self.draws)
+        return mean if self.circles is None else self.circles.mean(self.draws, self.weights, mean)
 
     @property
     def sd(self) -> Array:
-        """Weighted standard deviation of the draws, (n_params,)."""
-        return np.asarray(np.sqrt(self.weights @ (self.draws - self.mean) ** 2))
+        """Weighted standard deviation of the draws, (n_params,); circular where periodic."""
+        sd = np.asarray(np.sqrt(self.weights @ (self.draws - self.weights @ self.draws) ** 2))
+        return sd if self.circles is None else self.circles.sd(self.draws, self.weights, sd)
+
+    @property
+    def mean_error(self) -> Array:
+        """Standard error of the mean, (n_params,).
+
+        From the replicates of the proposals, or from the gap between the islands where that is
+        larger than it should be.
+        """
+        return np.array([self._weighting.error(values) for values in self._centred.T])
+
+    @property
+    def log_likelihood(self) -> Array | None:
+        """Log likelihood of the draws, if a likelihood and a prior were given."""
+        return None if self.log_prior is None else self.log_density - self.log_prior
+
+    @property
+    def island_agreement(self) -> float:
+        """Agreement of the two islands, in the manner of R-hat: 1 is perfect, 1.01 is too much.
+
+        The largest over the parameters' means and the modes' masses; NaN if there are no two
+        islands. See ``checks`` for their log evidences.
+        """
+        weighting = self._weighting
+        if not weighting.islands:
+            return float("nan")
+        _, label = self._modes_and_labels(0.005, None)
+        values = [*self._centred.T, *(1.0 * (label == k) for k in np.unique(label))]
+        return max(weighting.r_hat(column) for column in values)
+
+    @property
+    def checks(self) -> list[Check]:
+        """What was checked about the run and what came out, also what could not be checked."""
+        return checks_of(self)
+
+    @property
+    def _weighting(self) -> Weighting:
+        return Weighting(self.weights, self.island, self.replicate)
+
+    @property
+    def _centred(self) -> Array:
+        """Values whose weighted means err as those of the parameters do."""
+        if self.circles is None:
+            return self.draws
+        return self.circles.linearised(self.draws, self.weights)
 
     @property
     def best(self) -> tuple[Array, float]:
@@ -145,17 +228,22 @@ class SampleResult:
         """Weighted quantiles of each parameter, shape ``np.shape(q) + (n_params,)``.
 
         A quantile is the smallest draw at which the sum of weights reaches q, so that draws of
-        next to no weight do not move it.
+        next to no weight do not move it. On a circle it is counted from the cut, which lies where
+        the density is low.
         """
         levels = np.asarray(q, dtype=float)
         if not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(f"q must lie between 0 and 1; got {q!r}.")
-        return np.asarray(
-            np.quantile(self.draws, levels, axis=0, weights=self.weights, method="inverted_cdf")
-        )
+        draws = self.draws if self.circles is None else self.circles.laid_out(self.draws)
+        found = np.quantile(draws, levels, axis=0, weights=self.weights, method="inverted_cdf")
+        return np.asarray(found if self.circles is None else self.circles.closed(found))
 
     def resample(self, n: int, random_state: Any = None) -> Array:
-        """Return ``n`` equally weighted draws, ``(n, n_params)``, in random order."""
+        """Return ``n`` equally weighted draws, ``(n, n_params)``, in random order.
+
+        For code that knows no weights. More than the effective size brings repeated draws and no
+        more information.
+        """
         if n < 1:
             raise ValueError(f"n must be at least 1; got {n!r}.")
         rng = np.random.default_rng(random_state)
@@ -185,31 +273,111 @@ class SampleResult:
                 "climb=True needs the density, which this result does not have: it was loaded "
                 "from a file or sent from another process. Use climb=False."
             )
-        modes, _ = find_modes(self.draws, self.log_density, self.weights, min_mass, prominence)
+        modes, _ = self._modes_and_labels(min_mass, prominence)
         if climb:
             assert self.density_fn is not None
             modes = climb_to_tops(modes, self.density_fn)
         return modes
 
+    def _modes_and_labels(
+        self, min_mass: float, prominence: float | None
+    ) -> tuple[list[Mode], Array]:
+        """Modes with the standard errors of their masses, and the mode of each draw."""
+        circles = self.circles
+        draws = self.draws if circles is None else circles.laid_out(self.draws)
+        found, label = find_modes(draws, self.log_density, self.weights, min_mass, prominence)
+        modes = [
+            replace(mode, mass_error=self._weighting.error(1.0 * (label == k)))
+            for k, mode in enumerate(found)
+        ]
+        if circles is not None:
+            modes = [
+                replace(
+                    mode, location=circles.closed(mode.location), mean=circles.closed(mode.mean)
+                )
+                for mode in modes
+            ]
+        return modes, label
+
     def summary(self) -> str:
-        """Return a table of the parameters and a line on how the run went."""
-        width = max(9, *(len(name) for name in self.names))
-        low, middle, high = self.quantile([0.05, 0.5, 0.95])
-        header = f"{'':{width}} {'mean':>10} {'sd':>10} {'5 %':>10} {'median':>10} {'95 %':>10}"
-        rows = [
-            f"{name:{width}} {m:10.4g} {s:10.4g} {a:10.4g} {b:10.4g} {c:10.4g}"
-            for name, m, s, a, b, c in zip(
-                self.names, self.mean, self.sd, low, middle, high, strict=True
-            )
-        ]
-        tail = [
-            f"log evidence {self.log_evidence:.4f} +- {self.log_evidence_error:.4f}; "
-            f"effective size {self.effective_size:.0f} of {len(self.draws)} draws "
-            f"({self.source}); {self.n_evaluations} evaluations in {len(self.levels)} levels",
-            str(self.status),
-            *(f"warning: {text}" for text in self.warnings),
-        ]
-        return "\n".join([header, *rows, *tail])
+        """Return the parameters, the evidence, the modes, what was checked and what to do."""
+        return summary_of(self)
+
+    def with_derived(self, function: Derived, vectorized: bool = True) -> SampleResult:
+        """Return the result with derived quantities of its draws.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a batch ``(m, n_params)`` and returns a dictionary of names to ``(m,)`` arrays.
+        vectorized : bool
+            False for a function of a single point that returns a dictionary of names to numbers.
+        """
+        values = derive(function, self.draws, self.names, vectorized)
+        below = self.posterior
+        if below is not None:
+            below = below.with_derived(function, vectorized)
+        return replace(self, derived=values, posterior=below)
+
+    def rerun(
+        self,
+        n_samples: int | None = None,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        max_evaluations: int | None = None,
+        max_seconds: float | None = None,
+        progress: bool = True,
+        executor: Any = None,
+    ) -> SampleResult:
+        """Go on from a finished run with more points, at temperature 1.
+
+        The draws of this result are the markers of new rounds, which end as those of
+        :func:`paims.sample` do; modes that were missed are searched for again. The new draws join
+        the old ones in proportion to the effective sizes, and so do the evidences.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            Points of each round; by default twice as many as before.
+        random_state, n_jobs, max_evaluations, max_seconds, progress, executor
+            As in :func:`paims.sample`; evaluations are those of the new run.
+
+        Returns
+        -------
+        SampleResult
+        """
+        from paims.sampling._rerun import rerun  # noqa: PLC0415 - which makes results itself
+
+        return rerun(
+            self,
+            n_samples,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            max_evaluations=max_evaluations,
+            max_seconds=max_seconds,
+            progress=progress,
+            executor=executor,
+        )
+
+    def columns(self) -> dict[str, Array]:
+        """Return the draws by column, as ``pandas.DataFrame`` takes them.
+
+        The parameters, the derived quantities, ``weight``, ``log_density`` and, if a likelihood
+        and a prior were given, ``log_likelihood`` and ``log_prior``.
+        """
+        out = {name: self.draws[:, i] for i, name in enumerate(self.names)}
+        out |= {**self.derived, "weight": self.weights, "log_density": self.log_density}
+        if self.log_prior is not None:
+            out["log_likelihood"] = self.log_density - self.log_prior
+            out["log_prior"] = self.log_prior
+        return out
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Return :meth:`columns` as a pandas data frame (needs pandas)."""
+        import pandas  # noqa: PLC0415 - not needed otherwise
+
+        return pandas.DataFrame(self.columns())
 
     def to_inference_data(self, n_draws: int | None = None, random_state: Any = 0) -> Any:
         """Return equally weighted draws as ArviZ's ``DataTree`` (needs the ``arviz`` extra).
@@ -238,7 +406,8 @@ class SampleResult:
         return arviz_base.from_dict(
             {
                 "posterior": {
-                    name: self.draws[index, i][None] for i, name in enumerate(self.names)
+                    **{name: self.draws[index, i][None] for i, name in enumerate(self.names)},
+                    **{name: values[index][None] for name, values in self.derived.items()},
                 },
                 "sample_stats": {"lp": self.log_density[index][None]},
             },
@@ -246,238 +415,32 @@ class SampleResult:
         )
 
 
-def level_table(infos: Sequence[LevelInfo]) -> Array:
-    """Turn the levels' infos into a structured array."""
-    fields = [
-        "level", "beta", "temperature", "effective_size", "local_acceptance",
-        "global_acceptance", "second_acceptance", "spread", "n_clusters", "n_sweeps",
-        "correlation", "sd_log_density", "best_log_density", "unique_share", "n_evaluations",
-    ]  # fmt: skip
-    kinds = {"level": int, "n_clusters": int, "n_sweeps": int, "n_evaluations": int}
-    dtype = np.dtype([(name, kinds.get(name, float)) for name in fields])
-    return np.array([tuple(getattr(info, name) for name in fields) for info in infos], dtype=dtype)
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """Points with weights for the target, and the evidence that comes with them."""
-
-    points: Points
-    weight: Array
-    log_evidence: float
-    log_evidence_error: float
-    pareto_k: float
-    source: str
-    gap: tuple[float, float] = (0.0, 0.0)
-
-
-def assemble(
-    progress: Progress, plan: Plan, target: Target, status: Status, go_on: str = ""
-) -> SampleResult:
-    """Build the result from the state at temperature 1, or as near to it as the run came.
-
-    Parameters
-    ----------
-    progress : Progress
-        With a state.
-    plan : Plan
-    target : Target
-    status : Status
-    go_on : str
-        How to go on with a run that has not reached its goal.
-    """
-    assert progress.state is not None
-    state = progress.state if progress.at_one is None else progress.at_one
-    weighted = _weigh(state, progress.infos, plan.scheme)
-    notes = _notes_of_run(state, progress.infos, status, go_on)
-    notes += _notes_of_weights(state, progress.infos, weighted, plan.scheme)
-    result = SampleResult(
-        draws=weighted.points.theta,
-        log_density=weighted.points.log_pi,
-        weights=weighted.weight,
-        names=plan.names,
-        levels=level_table(progress.infos),
-        log_evidence=weighted.log_evidence,
-        log_evidence_error=weighted.log_evidence_error,
-        island_log_evidence=state.log_z,
-        n_evaluations=target.counts.n_evaluations,
-        n_nan=target.counts.n_nan,
-        pareto_k=weighted.pareto_k,
-        status=status,
-        goal="posterior",
-        source=weighted.source,
-        warnings=(*notes, *_notes_of_counts(target.counts)),
-        n_rejected=target.counts.n_rejected,
-        random_state=state.seed,
-        search=state.search,
-        density_fn=target.bare().log_pi,
-    )
-    return result if plan.goal == "posterior" else _as_optimum(result, progress.state.points)
-
-
-def _as_optimum(result: SampleResult, points: Points) -> SampleResult:
-    """Result whose draws are the nearly optimal points of the last level."""
-    return replace(
-        result,
-        draws=points.theta,
-        log_density=points.log_pi,
-        weights=np.full(len(points), 1.0 / len(points)),
-        goal="optimum",
-        source="last level",
-        posterior=replace(result, warnings=()),
-    )
-
-
-def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
-    """The recycled sample if it can be relied on, or else the points of the last level."""
-    recycled = None
-    if scheme.recycle and state.level > 0:
-        recycled = _recycled(recycle(state.pool))
-    if recycled is not None and recycled.pareto_k < RELIABLE_K:
-        return recycled
-    log_w = log_incremental_weights(state.points, state.beta, 1.0)
-    for rows, log_z in zip(state.islands, state.log_z, strict=True):
-        log_w[rows] = log_w[rows] - np.log(len(rows)) + log_z
-    weight = normalised(log_w)
-    alive = weight > 0
-    n = len(log_w)
-    relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
-    relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
-    return _Weighted(
-        state.points[alive],
-        weight[alive],
-        log_sum_exp(log_w) - float(np.log(len(state.log_z))),
-        float(np.sqrt(max(relative, 0.0))),
-        recycled.pareto_k if recycled is not None else float("nan"),
-        "last level",
-    )
-
-
-def _recycled(pool: Recycled) -> _Weighted:
-    log_evidence = pool.log_evidence
-    weight = np.exp(pool.log_weight - log_evidence)
-    kept = weight > 1e-14 / len(weight)
-    return _Weighted(
-        pool.points[kept],
-        weight[kept] / weight[kept].sum(),
-        log_evidence,
-        pool.log_evidence_error,
-        pool.pareto_k,
-        "recycled",
-        pool.gap,
-    )
-
-
-# What a user should know: each note says what was seen and what to do.
-_MORE = "Run again with more n_samples (twice as many is a good start)."
-
-
-def _notes_of_run(
-    state: State, infos: Sequence[LevelInfo], status: Status, go_on: str
-) -> list[str]:
-    notes = []
-    if status.name != "converged":
-        notes.append(
-            f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
-            f"are importance weighted from there and the rest may be rough. {go_on}".rstrip()
+def derive(
+    function: Derived, draws: Array, names: Sequence[str], vectorized: bool
+) -> dict[str, Array]:
+    """Derived quantities of draws, checked."""
+    if vectorized:
+        values = function(draws.copy())
+    else:
+        points = [function(point.copy()) for point in draws]
+        values = {name: np.array([point[name] for point in points]) for name in points[0]}
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            "derived must return a dictionary of names to arrays, one value for each point; got "
+            f"{type(values).__name__}."
         )
-    moved = [info for info in infos if info.n_sweeps]
-    rates = [info.local_acceptance * info.global_acceptance for info in moved]
-    if moved and min(rates) < 0.02:
-        worst = moved[int(np.argmin(rates))]
-        notes.append(
-            f"Global acceptance fell to {min(rates):.1%} at level {worst.level}: the chains "
-            "hardly left the neighbourhood of their starts, so mode masses are not reliable. "
-            f"{_MORE}"
-        )
-    return notes
-
-
-def _notes_of_weights(
-    state: State, infos: Sequence[LevelInfo], weighted: _Weighted, scheme: Scheme
-) -> list[str]:
-    notes: list[str] = []
-    if not infos:
-        return notes
-    if scheme.recycle and weighted.source != "recycled":
-        notes.append(
-            f"The recycled importance weights are not reliable (Pareto k = "
-            f"{weighted.pareto_k:.2f}, should be below {RELIABLE_K}); the draws of the last "
-            f"level are used in their place, with a larger error. {_MORE}"
-        )
-    if len(state.log_z) == 2:
-        if weighted.source == "recycled":
-            notes += _gap(*weighted.gap) + _heavy_tail(weighted.pareto_k)
-        else:
-            notes += _paths_disagree(state, infos) + _cluster_shares(state)
-    return notes
-
-
-def _notes_of_counts(counts: Counts) -> list[str]:
-    notes = []
-    if counts.n_nan:
-        notes.append(
-            f"log_density was NaN at {counts.n_nan} of {counts.n_evaluations} points; these count "
-            "as zero density. Return -inf where that is meant."
-        )
-    if counts.n_rejected:
-        notes.append(
-            f"log_density raised at {counts.n_rejected} of {counts.n_evaluations} points, which "
-            f"count as zero density; the first exception was {counts.why_rejected}."
-        )
-    return notes
-
-
-def _paths_disagree(state: State, infos: Sequence[LevelInfo]) -> list[str]:
-    """Compare the evidence that the islands have gathered on their paths."""
-    total = len(state.points)
-    variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
-    gap = abs(state.log_z[0] - state.log_z[1])
-    return _gap(gap, float(np.sqrt(max(variance, 0.0))))
-
-
-def _heavy_tail(k: float) -> list[str]:
-    if k < SETTLED_K:
-        return []
-    return [
-        f"The importance weights have a heavy tail (Pareto k = {k:.2f}, should be below "
-        f"{SETTLED_K}) that more candidates did not mend: part of the density is hardly covered, "
-        f"and the log evidence may be too low by more than its error. {_MORE}"
-    ]
-
-
-def _gap(gap: float, expected: float) -> list[str]:
-    if gap <= 4 * expected + 0.05:
-        return []
-    return [
-        f"The two islands disagree: their log evidences are {gap:.2f} apart where about "
-        f"{expected:.2f} is expected. {_MORE}"
-    ]
-
-
-def _cluster_shares(state: State) -> list[str]:
-    """Compare the islands' shares of the clusters that the last mixture has found."""
-    mixture = state.pool[-1].mixture
-    if mixture is None:
-        return []
-    clusters = mixture.markers.clusters
-    mean, place = np.unique(
-        clusters.mean, axis=0, return_inverse=True
-    )  # widened ones are the same
-    shares, sizes = [], []
-    for rows in state.islands:
-        nearest = np.argmax(clusters.log_responsibilities(state.points.theta[rows])[1], axis=1)
-        label = place.ravel()[nearest]
-        shares.append(np.bincount(label, minlength=len(mean)) / len(label))
-        sizes.append(len(label))
-    middle = (shares[0] + shares[1]) / 2
-    noise = np.sqrt(middle * (1 - middle) * sum(4 / size for size in sizes))
-    excess = np.abs(shares[0] - shares[1]) - 5 * noise - 0.02
-    worst = int(np.argmax(excess))
-    if excess[worst] <= 0:
-        return []
-    return [
-        "The two islands disagree about the mass near "
-        f"{np.round(mean[worst], 3).tolist()}: {shares[0][worst]:.3f} and "
-        f"{shares[1][worst]:.3f}. {_MORE}"
-    ]
+    taken = {*names, "weight", "log_density", "log_likelihood", "log_prior"}
+    out = {}
+    for name, value in values.items():
+        array = np.asarray(value, dtype=float)
+        if array.shape != (len(draws),):
+            raise ValueError(
+                f"derived[{name!r}] must have shape ({len(draws)},) for points of shape "
+                f"{draws.shape}; got {array.shape}."
+            )
+        if str(name) in taken:
+            raise ValueError(
+                f"derived has the name {str(name)!r}, which is taken: choose another."
+            )
+        out[str(name)] = array
+    return out

@@ -17,6 +17,7 @@ from typing import Any
 
 from paims._arrays import Array
 from paims._parallel import n_threads
+from paims.sampling._assembly import assemble
 from paims.sampling._checkpoint import Checkpoint
 from paims.sampling._level import (
     LevelInfo,
@@ -28,7 +29,7 @@ from paims.sampling._level import (
     renew,
 )
 from paims.sampling._recycling import recycle
-from paims.sampling._result import SampleResult, SamplingWarning, Status, assemble
+from paims.sampling._result import SampleResult, SamplingWarning, Status
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._target import (
     Answer,
@@ -36,6 +37,7 @@ from paims.sampling._target import (
     DensityError,
     Evaluator,
     Limits,
+    Points,
     StopSampling,
     Target,
 )
@@ -85,9 +87,16 @@ class Level:
 
 
 def run(
-    target: Target, plan: Plan, execution: Execution, checkpoint: Checkpoint | None
+    target: Target,
+    plan: Plan,
+    execution: Execution,
+    checkpoint: Checkpoint | None = None,
+    start: Points | None = None,
 ) -> SampleResult:
-    """Run until the goal is reached or something ends it, and return what there is."""
+    """Run until the goal is reached or something ends it, and return what there is.
+
+    ``start`` is a population of temperature 1 to begin with, in place of the annealing.
+    """
     progress = Progress() if checkpoint is None else checkpoint.progress
     every = None if checkpoint is None else execution.checkpoint_every
     go_on = "" if checkpoint is None else _how_to_go_on(checkpoint.path)
@@ -102,10 +111,11 @@ def run(
             limits=execution.limits(),
             recorder=checkpoint,
             counts=progress.counts,
+            circles=target.circles if progress.state is None else progress.state.circles,
         )
         status = Status("converged", _reached(plan))
         try:
-            steps = _steps(target, plan, progress, checkpoint, execution.max_levels)
+            steps = _steps(target, plan, progress, checkpoint, execution.max_levels, start)
             for progress in steps:
                 line.update(progress)
                 interruptions.check()
@@ -138,12 +148,13 @@ def _steps(
     progress: Progress,
     checkpoint: Checkpoint | None,
     max_levels: int,
+    start: Points | None,
 ) -> Iterator[Progress]:
     """Progress after each level, which is on the disk by then."""
     if checkpoint is not None:
         checkpoint.start(target)
     _check_levels(progress, max_levels)
-    for level in levels(target, plan, progress):
+    for level in levels(target, plan, progress, start):
         progress = progress.after(level.state, level.info, target.counts)
         if checkpoint is not None:
             checkpoint.level_done(progress)
@@ -156,12 +167,19 @@ def _check_levels(progress: Progress, max_levels: int) -> None:
         raise StopSampling(f"max_levels={max_levels} reached")
 
 
-def levels(target: Target, plan: Plan, progress: Progress) -> Iterator[Level]:
+def levels(
+    target: Target, plan: Plan, progress: Progress, start: Points | None = None
+) -> Iterator[Level]:
     """Run levels until the goal is reached: down to temperature 1, and on as the goal asks."""
     state, infos, scheme = progress.state, list(progress.infos), plan.scheme
     if state is None:
         state = first_state(target, plan.n_samples, plan.seed, scheme)
         yield Level(state, None)
+    if start is not None:
+        state = replace(state, beta=1.0, points=target.laid_out(start))
+        state, info = next_level(state, target, scheme)
+        infos.append(info)
+        yield Level(state, info)
     while state.beta < 1.0:
         state, info = next_level(state, target, scheme)
         infos.append(info)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ import numpy as np
 from paims._parallel import n_threads
 from paims.sampling._checkpoint import CheckpointError, open_checkpoint, read_checkpoint
 from paims.sampling._level import Progress
-from paims.sampling._references import Reference
-from paims.sampling._result import SampleResult
+from paims.sampling._periodic import as_circles
+from paims.sampling._references import as_reference
+from paims.sampling._result import Derived, SampleResult, SamplingWarning, derive
 from paims.sampling._run import Execution, Level, levels, run
 from paims.sampling._scheme import (
     Plan,
@@ -30,13 +32,14 @@ from paims.sampling._target import Density, LogDensity, Target
 
 def anneal(
     log_density: LogDensity | None = None,
-    reference: Reference | None = None,
+    reference: Any = None,
     n_samples: int | None = None,
     *,
     goal: str = "posterior",
     scheme: str | Scheme = "default",
     log_likelihood: LogDensity | None = None,
-    prior: Reference | None = None,
+    prior: Any = None,
+    search: bool | float = True,
     vectorized: bool = True,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -56,21 +59,25 @@ def anneal(
     >>> level.state.beta
     1.0
     """
-    target = as_target(log_density, reference, log_likelihood, prior, vectorized)
-    plan = as_plan(target, n_samples, goal, as_scheme(scheme, n_jobs), None, random_state)
+    target, names = as_target(log_density, reference, log_likelihood, prior, vectorized)
+    how = as_scheme(scheme, n_jobs, search)
+    plan = as_plan(target, n_samples, goal, how, names, random_state)
     return levels(target, plan, Progress())
 
 
 def sample(
     log_density: LogDensity | None = None,
-    reference: Reference | None = None,
+    reference: Any = None,
     n_samples: int | None = None,
     *,
     goal: str = "posterior",
     scheme: str | Scheme = "default",
     log_likelihood: LogDensity | None = None,
-    prior: Reference | None = None,
+    prior: Any = None,
     names: Sequence[str] | None = None,
+    periodic: Sequence[str | int] | None = None,
+    derived: Derived | None = None,
+    search: bool | float = True,
     vectorized: bool = True,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -92,12 +99,14 @@ def sample(
         Log of the density, not necessarily normalised: takes a batch ``(m, n_params)`` and returns
         ``(m,)``. -inf and NaN mean zero. The value at a point must not depend on the batch that
         it comes in: batches are split as it suits (see ``executor`` and ``checkpoint``).
-    reference : Reference
+    reference : Reference, or SciPy distributions
         Where the annealing starts: a normalised distribution that covers the density, such as
         :class:`Uniform`, :class:`SoftUniform`, :class:`Normal`, :class:`Product`, or any object
-        with ``sample(n, rng)`` and ``log_density(x)``. The density is taken as zero outside its
-        support. Its tails must be at least as heavy as the density's: what it hardly ever draws
-        is hardly ever found.
+        with ``sample(n, rng)`` and ``log_density(x)``. Or a frozen SciPy distribution for each
+        parameter, in a list, or in a dictionary by name: ``{"a": stats.norm(0, 1), "b":
+        stats.uniform(0, 2)}``, from which the names are taken. The density is taken as zero
+        outside its support. Its tails must be at least as heavy as the density's: what it hardly
+        ever draws is hardly ever found.
     n_samples : int, optional
         Points at each level; by default max(2000, 300 n_params).
     goal : {"posterior", "optimum"}
@@ -106,13 +115,24 @@ def sample(
         optimal points.
     scheme : {"default", "paper"} or Scheme
         The paper's own choices, or those that measurement favours.
-    log_likelihood, prior : callable and Reference
+    log_likelihood, prior : callable, and as ``reference``
         The engineers' form, in place of ``log_density`` and ``reference``: the density is prior
-        times likelihood and the annealing starts at the prior.
+        times likelihood and the annealing starts at the prior. The result has the two apart.
     names : sequence of str, optional
-        Names of the parameters.
+        Names of the parameters; by default those of the dictionary, or x1, x2, ...
+    periodic : sequence of str or int, optional
+        Names or numbers of parameters that wrap round, such as angles. The reference of each has
+        to be uniform over exactly one period. The circle is cut open where the density at the
+        first points is lowest, and sampled as an interval.
+    derived : callable, optional
+        Takes a batch ``(m, n_params)`` and returns a dictionary of names to ``(m,)`` arrays. It
+        is called for the draws of the result, at the end; see ``SampleResult.derived``.
+    search : bool or float
+        Whether to search for missed modes at temperature 1, or the share of further evaluations
+        to spend on it. True for the scheme's own share; the paper's scheme has none.
     vectorized : bool
-        False for a function of a single point ``(n_params,)`` that returns a number.
+        False for a function of a single point ``(n_params,)`` that returns a number (and for
+        ``derived``, a dictionary of names to numbers).
     random_state : int, Generator or None
         Same value, same draws, to the bit, for any ``n_jobs``.
     n_jobs : int, optional
@@ -174,10 +194,20 @@ def sample(
         on_error=on_error,
         batch_timeout=batch_timeout,
     )
-    target = as_target(log_density, reference, log_likelihood, prior, vectorized, on_error)
-    plan = as_plan(target, n_samples, goal, as_scheme(scheme, n_jobs), names, random_state)
+    target, of_prior = as_target(
+        log_density, reference, log_likelihood, prior, vectorized, on_error
+    )
+    how = as_scheme(scheme, n_jobs, search)
+    names = of_prior if names is None else names
+    plan = as_plan(target, n_samples, goal, how, names, random_state)
+    circles = as_circles(periodic, plan.names, target.reference)
+    if circles is not None:
+        target, plan = replace(target, circles=circles), replace(plan, periodic=circles.index)
+    if derived is not None:  # what is wrong with it is found out before the run
+        first = target.reference.sample(2, np.random.default_rng(0))
+        derive(derived, np.asarray(first, dtype=float), plan.names, vectorized)
     if checkpoint is None:
-        return run(target, plan, execution, None)
+        return with_derived(run(target, plan, execution), derived, vectorized)
     opened = open_checkpoint(
         Path(checkpoint),
         checkpoint_every,
@@ -185,14 +215,34 @@ def sample(
         any_seed=random_state is None,
         n_jobs=n_jobs,
     )
-    return run(target, replace(plan, seed=opened.settings["random_state"]), execution, opened)
+    plan = replace(plan, seed=opened.settings["random_state"])
+    return with_derived(run(target, plan, execution, opened), derived, vectorized)
+
+
+def with_derived(result: SampleResult, derived: Derived | None, vectorized: bool) -> SampleResult:
+    """Result with its derived quantities; a run is not lost because of them."""
+    if derived is None:
+        return result
+    if result.origin is not None:
+        result = replace(result, origin=replace(result.origin, derived=derived))
+    try:
+        return result.with_derived(derived, vectorized)
+    except Exception as error:
+        warnings.warn(
+            f"derived raised {type(error).__name__}: {error}. The result is without derived "
+            "quantities; correct the function and call result.with_derived(function).",
+            SamplingWarning,
+            stacklevel=3,
+        )
+        return result
 
 
 def resume(
     path: str | os.PathLike[str],
     log_density: LogDensity,
     *,
-    reference: Reference | None = None,
+    reference: Any = None,
+    derived: Derived | None = None,
     n_jobs: int | None = None,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
@@ -218,6 +268,8 @@ def resume(
     reference : Reference, optional
         Needed if the run began with a reference, or prior, that is not
         :class:`~paims.Uniform`, :class:`~paims.SoftUniform` or :class:`~paims.Normal`.
+    derived : callable, optional
+        As in :func:`paims.sample`; functions are not stored.
     n_jobs, max_evaluations, max_seconds, max_levels, progress
         As in :func:`paims.sample`.
     checkpoint_every, executor, on_error, batch_timeout
@@ -265,11 +317,14 @@ def resume(
             f"{settings['reference']['class']}, which files cannot hold: pass it again, "
             "paims.resume(path, log_density, reference=...)."
         )
+    vectorized = settings["vectorized"]
     if settings["times_reference"]:
-        target = as_target(None, None, log_density, where, settings["vectorized"], on_error)
+        target, _ = as_target(None, None, log_density, where, vectorized, on_error)
     else:
-        target = as_target(log_density, where, None, None, settings["vectorized"], on_error)
-    return run(target, plan_of(settings, n_jobs), execution, opened)
+        target, _ = as_target(log_density, where, None, None, vectorized, on_error)
+    plan = plan_of(settings, n_jobs)
+    target = replace(target, circles=as_circles(plan.periodic, plan.names, target.reference))
+    return with_derived(run(target, plan, execution, opened), derived, vectorized)
 
 
 def as_plan(
@@ -336,13 +391,13 @@ def as_names(names: Sequence[str] | None, n_params: int) -> tuple[str, ...]:
 
 def as_target(
     log_density: LogDensity | None,
-    reference: Reference | None,
+    reference: Any,
     log_likelihood: LogDensity | None,
-    prior: Reference | None,
+    prior: Any,
     vectorized: bool,
     on_error: str = "raise",
-) -> Target:
-    """The density in either form."""
+) -> tuple[Target, tuple[str, ...] | None]:
+    """The density in either form, and the names of the parameters if the reference has them."""
     if log_likelihood is not None or prior is not None:
         if log_density is not None or reference is not None:
             raise TypeError(
@@ -352,14 +407,16 @@ def as_target(
             raise TypeError("log_likelihood and prior go together; one of them is missing.")
         _callable(log_likelihood, "log_likelihood")
         density = Density(log_likelihood, vectorized, on_error)
-        return Target(density, _reference(prior, "prior"), times_reference=True)
+        where, names = as_reference(prior, "prior")
+        return Target(density, where, times_reference=True), names
     if log_density is None or reference is None:
         raise TypeError(
             "sample needs log_density and reference (or log_likelihood and prior); got "
             f"log_density={log_density!r}, reference={reference!r}."
         )
     _callable(log_density, "log_density")
-    return Target(Density(log_density, vectorized, on_error), _reference(reference, "reference"))
+    where, names = as_reference(reference, "reference")
+    return Target(Density(log_density, vectorized, on_error), where), names
 
 
 def _callable(function: Any, what: str) -> None:
@@ -367,24 +424,22 @@ def _callable(function: Any, what: str) -> None:
         raise TypeError(f"{what} must be a function of a batch (m, n_params); got {function!r}.")
 
 
-def _reference(reference: Any, what: str) -> Reference:
-    if isinstance(reference, type) or not isinstance(reference, Reference):
-        raise TypeError(
-            f"{what} must have sample(n, rng) and log_density(x), such as paims.Uniform(lower, "
-            f"upper); got {reference!r}."
-        )
-    return reference
-
-
-def as_scheme(scheme: str | Scheme, n_jobs: int | None) -> Scheme:
-    """A scheme, by its name or as it is."""
+def as_scheme(scheme: str | Scheme, n_jobs: int | None, search: bool | float = True) -> Scheme:
+    """A scheme, by its name or as it is, with the search that is asked for."""
     n_threads(n_jobs)  # refuses a bad value before any work
-    if isinstance(scheme, Scheme):
+    if not isinstance(scheme, Scheme):
+        makers = {"default": default_scheme, "paper": paper_scheme}
+        if scheme not in makers:
+            raise ValueError(f'scheme must be "default" or "paper"; got {scheme!r}.')
+        scheme = makers[scheme](n_jobs)
+    if search is True:
         return scheme
-    makers = {"default": default_scheme, "paper": paper_scheme}
-    if scheme not in makers:
-        raise ValueError(f'scheme must be "default" or "paper"; got {scheme!r}.')
-    return makers[scheme](n_jobs)
+    if not isinstance(search, bool | int | float) or not 0.0 <= search < np.inf:
+        raise ValueError(
+            "search must be True, False, or the share of evaluations to spend on it, such as "
+            f"0.1; got {search!r}."
+        )
+    return replace(scheme, search_share=float(search))
 
 
 def as_seed(random_state: Any) -> int:

@@ -200,6 +200,8 @@ class Plan:
     scheme : Scheme
     names : tuple of str
     seed : int
+    periodic : tuple of int
+        Parameters that are periodic.
     """
 
     n_samples: int
@@ -207,6 +209,7 @@ class Plan:
     scheme: Scheme
     names: tuple[str, ...]
     seed: int
+    periodic: tuple[int, ...] = ()
 
 
 def as_settings(plan: Plan, target: Target) -> dict[str, Any]:
@@ -219,6 +222,7 @@ def as_settings(plan: Plan, target: Target) -> dict[str, Any]:
         "goal": plan.goal,
         "scheme": scheme,
         "names": list(plan.names),
+        "periodic": list(plan.periodic),
         "vectorized": target.density.vectorized,
         "times_reference": target.times_reference,
         "reference": _encoded(target.reference),
@@ -230,7 +234,7 @@ def upgraded_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of a file with the names of today."""
     scheme = asdict(Scheme.from_stored(settings["scheme"]))
     del scheme["n_jobs"]
-    return {**settings, "scheme": scheme}
+    return {"periodic": [], **settings, "scheme": scheme}
 
 
 def plan_of(settings: dict[str, Any], n_jobs: int | None) -> Plan:
@@ -241,6 +245,7 @@ def plan_of(settings: dict[str, Any], n_jobs: int | None) -> Plan:
         Scheme(**settings["scheme"], n_jobs=n_jobs),
         tuple(settings["names"]),
         settings["random_state"],
+        tuple(settings["periodic"]),
     )
 
 

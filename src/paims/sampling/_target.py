@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from paims._arrays import Array, IntArray
+from paims.sampling._periodic import Circles
 from paims.sampling._references import Reference
 
 if TYPE_CHECKING:
@@ -414,6 +415,8 @@ class Target:
     reference : Reference
     times_reference : bool
         Whether the density is ``exp(log_density)`` times that of the reference.
+    circles : Circles, optional
+        Periodic parameters. Points are laid out from the cuts; the density sees them closed.
     evaluator : Evaluator
     limits : Limits
     recorder : Recorder, optional
@@ -424,6 +427,7 @@ class Target:
     density: Density
     reference: Reference
     times_reference: bool = False
+    circles: Circles | None = None
     evaluator: Evaluator = in_one_call
     limits: Limits = Limits()
     recorder: Recorder | None = None
@@ -441,7 +445,7 @@ class Target:
         log_pi = np.full(len(theta), -np.inf)
         inside = np.isfinite(log_m)
         if np.any(inside):
-            values = self._values(theta[inside])
+            values = self._values(self.closed(theta[inside]))
             log_pi[inside] = values + log_m[inside] if self.times_reference else values
         if island is None:
             island = np.zeros(len(theta), dtype=np.int64)
@@ -451,12 +455,29 @@ class Target:
         """Log density of the target at a batch."""
         return self.evaluate(np.atleast_2d(theta)).log_pi
 
+    def closed(self, theta: Array) -> Array:
+        """Points as the density sees them."""
+        return theta if self.circles is None else self.circles.closed(theta)
+
+    def cut_circles(self, points: Points) -> Points:
+        """Choose where the circles are cut, from draws of the reference, and lay these out."""
+        if self.circles is None:
+            return points
+        self.circles = self.circles.cut_where_lowest(points.theta, points.log_pi)
+        return self.laid_out(points)
+
+    def laid_out(self, points: Points) -> Points:
+        """Lay closed points out from the cuts."""
+        if self.circles is None:
+            return points
+        return replace(points, theta=self.circles.laid_out(points.theta))
+
     def bare(self) -> Target:
-        """Copy that is evaluated in this process, without limits and records."""
+        """Copy that is evaluated in this process, without limits, records and cuts."""
         return Target(self.density, self.reference, self.times_reference)
 
     def raw(self, theta: Array) -> Array:
-        """What the density returns at a few points, not counted or recorded."""
+        """What the density returns at a few closed points, not counted or recorded."""
         return replace(self, recorder=None)._filled(Entry.blank(theta), theta).values
 
     def _values(self, theta: Array) -> Array:
