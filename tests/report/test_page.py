@@ -40,7 +40,7 @@ def _held_out(shift: float = 0.0) -> tuple[Any, Any]:
     """Outputs that the emulator itself would draw, moved by some standard deviations."""
     X = simulators.branin.design(30, 8)
     mixture = _emulator().predict_distribution(X)
-    return X, mixture.sample(1, 3)[0] + shift * mixture.std
+    return X, mixture.sample(1, 4)[0] + shift * mixture.std
 
 
 @cache

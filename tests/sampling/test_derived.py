@@ -86,8 +86,24 @@ def test_columns_have_likelihood_and_prior_apart() -> None:
     np.testing.assert_allclose(table["log_prior"], BOX.log_density(found.draws))
 
 
+def test_data_frame(result: paims.SampleResult) -> None:
+    table = result.to_dataframe()
+    assert list(table.columns) == list(result.columns())
+    np.testing.assert_array_equal(table["radius"], result.derived["radius"])
+
+
+def test_data_frame_without_pandas(
+    result: paims.SampleResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'paims\[app\]'"):
+        result.to_dataframe()
+
+
 def test_inference_data(result: paims.SampleResult) -> None:
-    pytest.importorskip("arviz", reason="ArviZ is an extra")
+    pytest.importorskip("arviz_base", reason="ArviZ is an extra")
     posterior = result.to_inference_data(random_state=1).posterior
     assert list(posterior.data_vars) == ["x1", "x2", "sum", "radius"]
     np.testing.assert_allclose(posterior["sum"], posterior["x1"] + posterior["x2"])

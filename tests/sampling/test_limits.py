@@ -128,8 +128,8 @@ class TestRounds:
             assert self.n_rounds() == 2
 
     def test_reliable_but_with_a_heavy_tail(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Recycled, "pareto_k", 0.51)
-        with pytest.warns(paims.SamplingWarning, match=r"heavy tail \(Pareto k = 0\.51"):
+        monkeypatch.setattr(Recycled, "pareto_k", 0.61)
+        with pytest.warns(paims.SamplingWarning, match=r"heavy tail \(Pareto k = 0\.61"):
             assert self.n_rounds() == 2
 
     def test_reliable_but_of_two_minds(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from paims.sampling._path import (
     log_sum_exp,
     normalised,
 )
-from paims.sampling._recycling import RELIABLE_K, SETTLED_K, Recycled, recycle
+from paims.sampling._recycling import HEAVY_K, RELIABLE_K, Recycled, recycle
 from paims.sampling._result import Origin, SampleResult, Status
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._target import Counts, Points, Target
@@ -228,11 +228,11 @@ def _gap_of_paths(state: State, infos: Sequence[LevelInfo]) -> tuple[float, floa
 
 
 def _heavy_tail(k: float) -> list[str]:
-    if k < SETTLED_K:
+    if k < HEAVY_K:
         return []
     return [
         f"The importance weights have a heavy tail (Pareto k = {k:.2f}, should be below "
-        f"{SETTLED_K}) that more candidates did not mend: part of the density is hardly covered, "
+        f"{HEAVY_K}) that more candidates did not mend: part of the density is hardly covered, "
         f"and the log evidence may be too low by more than its error. {_MORE}"
     ]
 

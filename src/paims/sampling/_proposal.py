@@ -181,7 +181,8 @@ class MarkerMixture:
             - 0.5 * ((1 - self.retained) / self.spread) ** 2 * np.sum(white**2, axis=0)
         )
         share = np.minimum(np.exp(log_own - log_density), 1 - 1e-9)
-        return np.asarray(log_density + np.log1p(-share) - np.log1p(-weight))
+        rest = np.maximum(1.0 - weight, 1e-9)  # of a single marker nothing is left
+        return np.asarray(log_density + np.log1p(-share) - np.log(rest))
 
     def _log_clusters(self, x: Array) -> Array:
         """Log of share times density of each cluster: at c = 1 its markers all have its kernel."""

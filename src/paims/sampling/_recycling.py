@@ -15,6 +15,7 @@ from paims.sampling._target import Points
 
 RELIABLE_K = 0.7
 SETTLED_K = 0.5
+HEAVY_K = 0.6  # what is said to be heavy: the estimate itself is uncertain by about 0.1
 _USEFUL = 0.1
 
 

@@ -374,9 +374,13 @@ class SampleResult:
         return out
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Return :meth:`columns` as a pandas data frame (needs pandas)."""
-        import pandas  # noqa: PLC0415 - not needed otherwise
-
+        """Return the draws as a pandas data frame (needs the ``app`` extra); see ``columns``."""
+        try:
+            import pandas  # noqa: PLC0415 - an extra, and slow to import
+        except ImportError:
+            raise ImportError(
+                "to_dataframe needs pandas: install it with pip install 'paims[app]'."
+            ) from None
         return pandas.DataFrame(self.columns())
 
     def to_inference_data(self, n_draws: int | None = None, random_state: Any = 0) -> Any:

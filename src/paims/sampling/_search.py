@@ -23,7 +23,7 @@ from paims.sampling._target import Target
 Evaluate = Callable[[Array], Array]
 
 _WAVE = 8  # climbs at a time
-_FEW = 20.0  # effective number of points below which a mode is not known well
+_FEW = 10.0  # effective number of points below which a mode is not known well
 _RELEVANT = 1e-3  # least mass of a mode that counts
 _MOST_SHARES = 3.0  # finds prolong the search to at most this multiple of its budget
 _DIFFERENCE = 1e-5  # step of the gradient's differences, in units of the reference's scale
