@@ -13,6 +13,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -247,7 +248,8 @@ def plan(  # noqa: PLR0912 - a table of the parts
     """Cases, seeds and settings of a part of the benchmark."""
     if part == "family":
         for number in range(200, 400):
-            yield of(targets.random_mixture(number)), 0, {}
+            with suppress(ValueError):  # a few have no room for all their modes
+                yield of(targets.random_mixture(number)), 0, {}
     elif part == "two":
         for number in range(11):
             for seed in range(seeds):
