@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "layers",
+    "life",
     "local_mathjax",
     "messages",
 ]

@@ -191,6 +191,17 @@ def test_a_missing_place_is_seen():
     assert missing_places(page) == ["inference.py: find_worst", "sampling/_lost.py: "]
 
 
+def test_the_life_of_a_fit_is_drawn_from_the_code(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    life = importlib.import_module("life")
+    steps = [*life.BEFORE, *life.LEVEL, *life.AFTER]
+    assert all(life.summary(*step) for step in steps)
+    assert life.drawing().count("<rect") == len(steps)
+    with pytest.raises(ValueError, match="has no function lost"):
+        life.summary("inference.py", "lost")
+    sys.modules.pop("life")
+
+
 def test_the_picture_shows_the_imports(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     layers = importlib.import_module("layers")
