@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Invoke
 
 import paims
+from paims.cli._fit import Resumable
 from paims.gp import Posterior
 
 FIT = ("fit", "runs.csv", "--output", "y", "--ignore", "label", "--samples", "200")
@@ -91,3 +92,42 @@ def test_checkpoint_that_is_the_emulator(invoke: Invoke, runs: Path) -> None:
     result = invoke(*FIT, "--checkpoint", "emulator.h5")
     assert result.exit_code == 1
     assert "--checkpoint and --save must be different files" in result.stderr
+
+
+def test_a_file_of_another_kind_is_never_removed(
+    interrupted: Any, invoke: Invoke, tmp_path: Path
+) -> None:
+    assert invoke(*FIT, "--save", "emulator.checkpoint.h5").exit_code == 0
+    before = (tmp_path / "emulator.checkpoint.h5").read_bytes()
+    for more in ((), ("--force",)):
+        result = invoke(*FIT, *more)
+        assert result.exit_code == 1
+        assert "is another kind of file: name one with --checkpoint" in result.stderr
+    assert (tmp_path / "emulator.checkpoint.h5").read_bytes() == before
+    notes = tmp_path / "b.checkpoint.kernel_notes.h5"
+    notes.write_text("notes")
+    number = tmp_path / "b.checkpoint.kernel1.h5"
+    number.write_text("more notes")
+    assert invoke(*FIT, "--save", "b.h5", "--force").exit_code == 0
+    assert notes.read_text() == "notes"
+    assert number.read_text() == "more notes"
+
+
+def test_the_runs_are_never_replaced(invoke: Invoke, runs: Path) -> None:
+    before = runs.read_bytes()
+    result = invoke(*FIT, "--save", runs.name, "--force")
+    assert result.exit_code == 1
+    assert "is the table of runs: name another file" in result.stderr
+    assert runs.read_bytes() == before
+
+
+def test_each_emulator_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
+    names = {
+        save: Resumable.beside(str(tmp_path / save), None, "", False, "runs.csv").path.name
+        for save in ("mod.2024", "mod.2025", "mod.h5")
+    }
+    assert names == {
+        "mod.2024": "mod.2024.checkpoint.h5",
+        "mod.2025": "mod.2025.checkpoint.h5",
+        "mod.h5": "mod.checkpoint.h5",
+    }

@@ -184,7 +184,7 @@ def fit(
         "random_state": seed,
         "n_jobs": jobs,
     }
-    resumable = Resumable.beside(save, checkpoint, same_command(context), force)
+    resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
     facts = fit_and_save(table, selection, arguments, as_json, resumable, save)
     if as_json:
         print_json({"file": save, **facts})

@@ -79,23 +79,38 @@ class Resumable:
     command: str
 
     @staticmethod
-    def beside(save: str, checkpoint: str | None, command: str, force: bool) -> Resumable:
+    def beside(
+        save: str, checkpoint: str | None, command: str, force: bool, runs: str
+    ) -> Resumable:
         """The file that the user names, or one beside the emulator."""
         target = Path(save)
-        beside = target.with_name(f"{target.stem}.checkpoint.h5")
+        if target.resolve() == Path(runs).resolve():
+            raise CommandError(f"--save {save} is the table of runs: name another file.")
+        name = target.stem if target.suffix in (".h5", ".hdf5") else target.name
+        beside = target.with_name(f"{name}.checkpoint.h5")
         path = beside if checkpoint is None else Path(checkpoint)
         found = Resumable(path, checkpoint is not None, command)
+        if path.resolve() == target.resolve():
+            raise CommandError("--checkpoint and --save must be different files.")
+        if checkpoint is None and path.exists() and not _is_checkpoint(path):
+            raise CommandError(
+                f"{path}, where the checkpoint would be written, is another kind of file: name "
+                "one with --checkpoint."
+            )
         if checkpoint is None and force:
             found.done()  # Files of our own, and to begin anew is what is asked.
-        elif path.resolve() == target.resolve():
-            raise CommandError("--checkpoint and --save must be different files.")
         return found
 
     def files(self) -> list[Path]:
         """Those that there are: the checkpoint's own, and of a comparison of kernels."""
         path = self.path
-        beside = path.parent.glob(f"{glob.escape(path.stem)}.kernel*{glob.escape(path.suffix)}")
-        return [file for file in (path, *sorted(beside)) if file.exists()]
+        beside = path.parent.glob(f"{glob.escape(path.stem)}.kernel[0-9]*{path.suffix}")
+        own = [
+            file
+            for file in sorted(beside)
+            if file.name[len(path.stem) + len(".kernel") : -len(path.suffix)].isdigit()
+        ]
+        return [file for file in (path, *own) if file.is_file() and _is_checkpoint(file)]
 
     def interrupted(self) -> Interrupted:
         """What to say when the fit was not finished."""
@@ -112,6 +127,14 @@ class Resumable:
         if not self.kept:
             for file in self.files():
                 file.unlink(missing_ok=True)
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether a file says of itself that it is a checkpoint; only such files are ever removed."""
+    from paims.sampling._checkpoint import FORMAT  # noqa: PLC0415 - slow to import
+
+    with path.open("rb") as file:
+        return file.read(len(FORMAT) + 1) == f"{FORMAT} ".encode()
 
 
 def fixed_or_estimated(nugget: str) -> str | float:
