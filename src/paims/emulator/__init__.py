@@ -1,12 +1,18 @@
 """The scikit-learn face: an emulator of a simulator from a handful of its runs."""
 
 from paims.emulator._checks import LongFitWarning
+from paims.emulator._description import Provenance
 from paims.emulator._ensemble import Compression
 from paims.emulator._estimator import Emulator
 from paims.emulator._execution import FitInterrupted
 from paims.emulator._mixture import Components, MixturePrediction
 from paims.emulator._modes import EmulatorMode, ModeTable
-from paims.emulator._storage import EmulatorFileError, load_emulator
+from paims.emulator._storage import (
+    EmulatorFileError,
+    load_emulator,
+    read_provenance,
+    save_with_provenance,
+)
 
 __all__ = [
     "Components",
@@ -18,5 +24,8 @@ __all__ = [
     "LongFitWarning",
     "MixturePrediction",
     "ModeTable",
+    "Provenance",
     "load_emulator",
+    "read_provenance",
+    "save_with_provenance",
 ]
