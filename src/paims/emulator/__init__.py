@@ -1,7 +1,7 @@
 """The scikit-learn face: an emulator of a simulator from a handful of its runs."""
 
 from paims.emulator._checks import LongFitWarning
-from paims.emulator._description import Provenance
+from paims.emulator._description import Provenance, feature_names
 from paims.emulator._ensemble import Compression
 from paims.emulator._estimator import Emulator
 from paims.emulator._execution import FitInterrupted
@@ -25,6 +25,7 @@ __all__ = [
     "MixturePrediction",
     "ModeTable",
     "Provenance",
+    "feature_names",
     "load_emulator",
     "read_provenance",
     "save_with_provenance",
