@@ -14,8 +14,9 @@ from tests.sampling.test_checkpoint import Interrupting, assert_same
 
 import paims
 from paims.sampling import SampleResult, default_scheme
+from paims.sampling._climb import climb, curvature
 from paims.sampling._recycling import Batch, recycle
-from paims.sampling._search import climb, curvature, search
+from paims.sampling._search import search
 from paims.sampling._target import Target
 
 WITHOUT = replace(default_scheme(), search_share=0.0)
