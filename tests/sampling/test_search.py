@@ -15,9 +15,9 @@ from tests.sampling.test_checkpoint import Interrupting, assert_same
 import paims
 from paims.sampling import SampleResult, default_scheme
 from paims.sampling._climb import climb, curvature
-from paims.sampling._recycling import Batch, recycle
-from paims.sampling._search import search
-from paims.sampling._target import Target
+from paims.sampling._recycling import Batch, Recycled, recycle
+from paims.sampling._search import _missing, search
+from paims.sampling._target import Points, Target
 
 WITHOUT = replace(default_scheme(), search_share=0.0)
 
@@ -245,3 +245,35 @@ def test_interrupted_inside(share: float, tmp_path: Path) -> None:
     # what the search had evaluated is not evaluated again, but for what recognises the density
     assert interrupted.n_points > before
     assert interrupted.n_points + again.n_points <= sum(sizes) + 2
+
+
+class TestMissing:
+    """When a mode counts as missing, by a sample of two islands around the top of a normal."""
+
+    TOP, LOG_MASS = np.zeros(2), 0.0  # all of the mass by Laplace
+
+    def sample(self, n_near: tuple[int, int], heavy: float = 1.0) -> Recycled:
+        """So many points near the top on each island, the others of 100 far away."""
+        rng = np.random.default_rng(0)
+        theta = rng.standard_normal((200, 2)) * 0.3
+        island = np.repeat([0, 1], 100)
+        for i in range(2):
+            theta[100 * i + n_near[i] : 100 * (i + 1)] += 50.0
+        weight = np.ones(200)
+        weight[[0, 100]] = heavy
+        points = Points(theta, np.zeros(200), np.zeros(200), island)
+        log_weight = np.log(weight / weight.sum())
+        return Recycled(points, log_weight, np.arange(200) % 4 + 4 * island)
+
+    def test_known_by_both_islands(self) -> None:
+        assert not _missing(self.sample((90, 90)), self.TOP, np.eye(2), self.LOG_MASS)
+
+    @pytest.mark.parametrize("n_near", [(90, 5), (5, 90), (5, 5)])
+    def test_one_island_without_it_is_enough(self, n_near: tuple[int, int]) -> None:
+        assert _missing(self.sample(n_near), self.TOP, np.eye(2), self.LOG_MASS)
+
+    def test_the_mass_of_one_point_is_not_known_well(self) -> None:
+        assert _missing(self.sample((90, 90), heavy=1e4), self.TOP, np.eye(2), self.LOG_MASS)
+
+    def test_a_mode_of_no_mass_is_not_missed(self) -> None:
+        assert not _missing(self.sample((0, 0)), self.TOP, np.eye(2), np.log(1e-4))
