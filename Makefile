@@ -7,7 +7,7 @@ JOBS ?= 2
 PEERS_VENV := .venv-peers
 PEERS_REQUIREMENTS := benchmarks/peers/requirements
 
-.PHONY: demo test test-slow test-matrix release check bench bench-peers docs docs-external clean
+.PHONY: demo test test-slow test-matrix release check bench bench-peers bench-real docs docs-external clean
 
 demo: $(VENV)/.app
 	$(BIN)/python -m paims demo --out demo --force
@@ -41,6 +41,11 @@ bench: $(VENV)/.dev
 # passed on, e.g. PEERS="samplers --seeds 2".
 bench-peers: $(PEERS_VENV)/.peers$(if $(BOTORCH),-botorch)
 	$(PEERS_VENV)/bin/python -m benchmarks.peers $(PEERS) $(if $(BOTORCH),--with-botorch)
+
+# Real simulators, ours beside the peers; REAL is passed on, e.g. REAL="--set cardiac6 --split 0".
+bench-real: $(PEERS_VENV)/.peers-botorch
+	$(PEERS_VENV)/bin/python -m benchmarks.real $(REAL)
+	$(PEERS_VENV)/bin/python -m benchmarks.real --summary
 
 # Runs every cell of every page; a warning, a broken link or a misspelling is an error.
 docs: $(VENV)/.docs

@@ -1,15 +1,20 @@
-"""BLAS is kept to one thread while anyone is inside, and gets its threads back afterwards."""
+"""Work over chunks ends when it is asked to; BLAS is kept to one thread and freed afterwards."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 import scipy.linalg  # noqa: F401 - loads NumPy's BLAS and SciPy's own
 from threadpoolctl import ThreadpoolController
 
-from paims._parallel import _blas_libraries, single_threaded_blas
+from paims._parallel import _blas_libraries, for_chunks, single_threaded_blas
 
 
 def libraries() -> list:
@@ -91,3 +96,47 @@ def test_a_users_own_limit_survives() -> None:
             assert blas_threads() == {1}
         assert blas_threads() == {1}
     assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_an_error_ends_all_threads_after_their_step(n_jobs: int) -> None:
+    seen = []
+
+    def work(start: int, stop: int) -> Iterator[None]:
+        for step in range(1000):
+            seen.append(start)
+            if start == 0 and step == 3:
+                raise RuntimeError("broken")
+            time.sleep(1e-3)
+            yield
+
+    with pytest.raises(RuntimeError, match="broken"):
+        for_chunks(work, 100, 1, n_jobs)
+    assert 4 <= len(seen) < 500  # 100,000 steps were asked for
+
+
+BATCH = """
+import numpy as np
+from paims.gp import Posterior
+X = np.random.default_rng(0).random((400, 8))
+posterior = Posterior(X, np.sin(3.0 * X.sum(axis=1)), "matern52", prior={prior!r})
+posterior(np.zeros((1, 9)))
+print("ready", flush=True)
+posterior(np.zeros((100_000, 9)))
+"""
+
+
+@pytest.mark.parametrize("prior", ["jointly_robust", "reference"])
+def test_a_long_batch_can_be_interrupted(prior: str) -> None:
+    command = [sys.executable, "-c", BATCH.format(prior=prior)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(0.3)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60.0)
+        assert b"KeyboardInterrupt" in errors
+        assert time.monotonic() - start < 2.0

@@ -31,10 +31,16 @@ MOST_TIMEOUTS = 2
 
 
 class Worker:
-    """A worker process; ended and started anew when a cell runs out of time."""
+    """A worker process; ended and started anew when a cell runs out of time.
 
-    def __init__(self, command: list[str] | None = None) -> None:
+    ``environment`` are variables that are set for it.
+    """
+
+    def __init__(
+        self, command: list[str] | None = None, environment: dict[str, str] | None = None
+    ) -> None:
         self._command = command or [sys.executable, "-m", "benchmarks.peers.worker"]
+        self._environment = ONE_THREAD if environment is None else environment
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str] = queue.Queue()
         self._pump: threading.Thread | None = None
@@ -82,7 +88,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, **ONE_THREAD},
+            env={**os.environ, **self._environment},
         )
         self._lines = queue.Queue()
         self._pump = threading.Thread(target=_pump, args=(self._process, self._lines), daemon=True)
@@ -98,14 +104,20 @@ def _pump(process: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
 
 
 def run(
-    cells: Iterable[Cell], store: Store, limit: float, *, retry: bool = False, worker: Any = None
+    cells: Iterable[Cell],
+    store: Store,
+    limit: float,
+    *,
+    retry: bool = False,
+    again: bool = False,
+    worker: Any = None,
 ) -> None:
-    """Measure the cells that the store does not have, in the given order.
+    """Measure the cells that the store does not have, or with ``again`` all, in the given order.
 
     A new process is started for each method and case, so that no peer inherits the memory, the
     caches or the settings of another.
     """
-    done = store.done(retry)
+    done = set() if again else store.done(retry)
     timeouts: dict[tuple[str, ...], int] = {}
     for record in store:
         if record["status"] == "timeout":
@@ -116,7 +128,7 @@ def run(
         if cell in done:
             continue
         place = (cell.experiment, cell.method, cell.case)
-        if not retry and timeouts.get((*place, cell.setting), 0) >= MOST_TIMEOUTS:
+        if not (retry or again) and timeouts.get((*place, cell.setting), 0) >= MOST_TIMEOUTS:
             continue
         if place != before:
             worker.close()

@@ -22,7 +22,8 @@ def answer(cell: Cell) -> dict[str, object]:
     """Measure a cell; a failure is a result too."""
     start = time.perf_counter()
     try:
-        experiment = importlib.import_module(f"benchmarks.peers.{cell.experiment}")
+        name = cell.experiment if "." in cell.experiment else f"benchmarks.peers.{cell.experiment}"
+        experiment = importlib.import_module(name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return {"status": "ok", **experiment.measure(cell)}

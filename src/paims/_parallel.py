@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -37,14 +37,21 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def for_chunks(
-    work: Callable[[int, int], None], size: int, chunk: int, n_jobs: int | None = None
+    work: Callable[[int, int], Iterable[None] | None],
+    size: int,
+    chunk: int,
+    n_jobs: int | None = None,
 ) -> None:
     """Call ``work(start, stop)`` for every chunk of ``range(size)``.
+
+    An error or an interruption, such as Ctrl-C, ends it after the step that each thread is in:
+    a chunk, or what a generator does before it yields.
 
     Parameters
     ----------
     work : callable
         Compiled code that releases the GIL and writes to ``[start, stop)`` of its output only.
+        It may be a generator, which yields where a long chunk can be left.
     size : int
         Length of the batch.
     chunk : int
@@ -54,23 +61,34 @@ def for_chunks(
     """
     bounds = deque((start, min(start + chunk, size)) for start in range(0, size, chunk))
     n_extra = min(n_threads(n_jobs), len(bounds)) - 1
+    ended = threading.Event()
 
     def worker() -> None:
-        while bounds:
+        while not ended.is_set():
             try:
                 start, stop = bounds.popleft()
-            except IndexError:  # another thread took the last one
+            except IndexError:
                 return
-            work(start, stop)
+            try:
+                for _ in work(start, stop) or ():
+                    if ended.is_set():
+                        return
+            except BaseException:
+                ended.set()
+                raise
 
     if n_extra <= 0:
         worker()
         return
     with ThreadPoolExecutor(n_extra) as pool:
-        others = [pool.submit(worker) for _ in range(n_extra)]
-        worker()
-        for other in others:
-            other.result()
+        try:
+            others = [pool.submit(worker) for _ in range(n_extra)]
+            worker()
+            for other in others:
+                other.result()
+        except BaseException:  # an interruption comes to the main thread, wherever that is
+            ended.set()
+            raise
 
 
 @cache

@@ -250,14 +250,25 @@ def test_file_is_readable_by_others(emulator: paims.Emulator, tmp_path: Path) ->
     assert path.stat().st_mode & 0o777 == 0o644
 
 
+def worst_condition(emulator: paims.Emulator) -> float:
+    """Largest condition number of the correlation matrices that predictions are made with."""
+    posterior = emulator.posterior_
+    phi, nugget = posterior.to_physical(emulator.ensemble_.draws)
+    K = posterior.kernel.correlation(posterior.X, posterior.X, phi)
+    return float(np.linalg.cond(K + nugget[:, None, None] * np.eye(posterior.n_runs)).max())
+
+
 @pytest.mark.parametrize("name", ["plain", "auto", "matern_fixed"])
 def test_files_of_the_first_version_still_load(name: str) -> None:
     folder = Path(__file__).parent.parent / "data" / "saved-by-0.1"
     truth = json.loads((folder / "truth.json").read_text())
     loaded = paims.load_emulator(folder / f"emulator-{name}.h5")
     mean, std = loaded.predict(truth["X"], return_std=True)
-    np.testing.assert_allclose(mean, truth[name]["mean"], rtol=1e-12)
-    np.testing.assert_allclose(std, truth[name]["std"], rtol=1e-12)
+    # Another processor rounds otherwise, and the condition of K makes the most of it.
+    rounding = np.finfo(float).eps * worst_condition(loaded)
+    sd = float(loaded.output_.difference(np.ones(1))[0])
+    np.testing.assert_allclose(mean, truth[name]["mean"], rtol=0.0, atol=rounding * sd)
+    np.testing.assert_allclose(std, truth[name]["std"], rtol=rounding)
     assert bool(loaded.kernel_evidence_) == (name == "auto")
     assert loaded.leave_one_out().summary.n == 14
     assert loaded.modes_[0].mass > 0.0

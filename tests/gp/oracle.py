@@ -83,7 +83,7 @@ class Oracle:
         self.X = [[mp.mpf(float(v)) for v in row] for row in X]
         self.y = mp.matrix([mp.mpf(float(v)) for v in y])
         self.kernel, self.power, self.mean = kernel, power, mean
-        self.log_phi = [mp.mpf(float(v)) for v in log_phi]
+        self.log_phi = [mp.mpf(v) for v in log_phi]
         self.nugget = mp.mpf(nugget)
         self.n, self.p = len(self.X), len(self.X[0])
         self.q = len(basis(mean, self.X[0]))
@@ -101,8 +101,15 @@ class Oracle:
     def _matrix(self, entry: Any) -> Any:
         return mp.matrix([[entry(x, w) for w in self.X] for x in self.X])
 
-    def core_terms(self) -> dict[str, Any]:
-        """Determinants, S2 and the information matrices' determinants."""
+    def core_terms(self, information: bool = True) -> dict[str, Any]:
+        """Determinants, S2 and, unless left out, the information matrices' determinants."""
+        terms = {
+            "log_det_K": mp.log(mp.det(self.K)),
+            "log_det_HKH": mp.log(mp.det(self.HKH)) if self.q else mp.mpf(0),
+            "S2": self.S2,
+        }
+        if not information:
+            return terms
         W = [
             self._matrix(
                 lambda x, w, i=i: derivative(self.kernel, self.power, x, w, self.log_phi, i)
@@ -110,12 +117,7 @@ class Oracle:
             * self.Q
             for i in range(self.p)
         ]
-        terms = {
-            "log_det_K": mp.log(mp.det(self.K)),
-            "log_det_HKH": mp.log(mp.det(self.HKH)) if self.q else mp.mpf(0),
-            "S2": self.S2,
-            "log_det_I": self._log_det_information(W),
-        }
+        terms["log_det_I"] = self._log_det_information(W)
         if self.nugget > 0:
             W = [*W, self.nugget * self.Q]
             terms["log_det_I_with_nugget"] = self._log_det_information(W)
@@ -176,6 +178,35 @@ class Oracle:
         return mp.mpf(0)
 
 
+def _spike_and_slab(nugget: Any) -> Any:
+    """Density of the spike-and-slab prior at its defaults, its mass by quadrature."""
+    a, b, w = mp.mpf(1e-8), mp.mpf(1e-5), mp.mpf(0.1)
+
+    def spike(d: Any) -> Any:
+        return d / ((d**2 + a**2) * (1 + d**2 / b**2))
+
+    mass = mp.quad(
+        lambda t: spike(mp.exp(t)) * mp.exp(t), [mp.log(LOWER), mp.log(a), mp.log(b), 0]
+    )
+    return w * spike(nugget) / mass + (1 - w) / (1 - LOWER)
+
+
+def gradient(case: dict[str, Any], step: str = "1e-20") -> list[float]:
+    """Gradient of the log posterior in u, by central differences with 60 digits."""
+    h = mp.mpf(step)
+    estimated = case["z"] is not None
+    u = [mp.mpf(v) for v in [*case["log_phi"], *([case["z"]] if estimated else [])]]
+
+    def value(v: list[Any]) -> Any:
+        moved = {**case, "log_phi": v[: len(case["log_phi"])], "z": v[-1] if estimated else None}
+        return log_posterior(moved)["log_posterior"]
+
+    with mp.workdps(DIGITS):
+        unit = [[h * (i == k) for i in range(len(u))] for k in range(len(u))]
+        moved = [[[a + s * b for a, b in zip(u, e, strict=True)] for s in (1, -1)] for e in unit]
+        return [float((value(up) - value(down)) / (2 * h)) for up, down in moved]
+
+
 def log_posterior(case: dict[str, Any]) -> dict[str, Any]:
     """Terms of the log posterior at the case's u = (log phi, z)."""
     z = case["z"]
@@ -185,7 +216,7 @@ def log_posterior(case: dict[str, Any]) -> dict[str, Any]:
     oracle = Oracle(
         case["X"], case["y"], case["kernel"], case["power"], case["mean"], case["log_phi"], nugget
     )
-    core = oracle.core_terms()
+    core = oracle.core_terms(case["prior"] == "reference")
     nugget_row = case["nugget_prior"] == "reference"
     log_prior = oracle.log_prior(case["prior"], core, nugget_row)
     log_nugget_prior = log_jacobian = mp.mpf(0)
@@ -195,6 +226,7 @@ def log_posterior(case: dict[str, Any]) -> dict[str, Any]:
             "uniform": -mp.log(1 - LOWER),
             "beta": mp.log((nugget * (1 - nugget)) ** mp.mpf(-0.5) / mass),
             "reference": -mp.log(nugget),
+            "spike_slab": mp.log(_spike_and_slab(nugget)),
         }[case["nugget_prior"]]
         log_jacobian = mp.log((1 - LOWER) * mp.exp(-mp.mpf(z)) / (1 + mp.exp(-mp.mpf(z))) ** 2)
     total = (

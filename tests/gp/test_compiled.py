@@ -18,8 +18,7 @@ from tests.gp.oracle import Oracle
 
 from paims import gp
 from paims.gp import _compiled, _twin
-from paims.gp._compiled import contrasts, core_terms, prepare
-from paims.gp._compiled._lanes import layout, make_run
+from paims.gp._compiled import _lanes, _large, contrasts, core_terms, prepare
 from paims.gp._compiled._simd import entry, exp_expm1, load, store
 
 POWER = 1.6
@@ -27,6 +26,18 @@ KERNELS = {name: cls() for name, cls in gp.KERNELS.items()}
 KERNELS["power_exponential"] = gp.PowerExponential(POWER)
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 SMOOTH = KERNELS["squared_exponential"]
+
+
+@pytest.fixture(params=["lanes", "large"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Either way of computing, whatever the number of runs."""
+    monkeypatch.setattr(
+        _compiled, "_LARGE", {"lanes": (9999, 9999), "large": (0, 0)}[request.param]
+    )
+    return request.param
+
+
+on_both = pytest.mark.usefixtures("engine")
 
 
 def basis(name: str, X: np.ndarray) -> np.ndarray:
@@ -92,6 +103,7 @@ def test_exponential_at_its_ends() -> None:
     assert e_m1.tolist() == [0.0, 0.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0]
 
 
+@on_both
 @pytest.mark.parametrize("information", [0, 1, 2])
 @pytest.mark.parametrize("mean", ["zero", "constant", "linear", "rotated", "no constant"])
 @each_kernel
@@ -108,6 +120,7 @@ SIZES = [(2, 1), (3, 1), (4, 1), (5, 1), (5, 3), (11, 4), (12, 2), (13, 1), (25,
 SIZES += [(47, 2), (48, 1), (49, 1), (50, 5), (96, 1), (97, 3), (101, 5), (201, 8), (260, 1)]
 
 
+@on_both
 @pytest.mark.parametrize("mean", ["zero", "linear"])
 @pytest.mark.parametrize(("n", "p"), SIZES)
 def test_equals_twin_for_every_size(n: int, p: int, mean: str) -> None:
@@ -140,6 +153,7 @@ HARD = [
 ]
 
 
+@on_both
 @pytest.mark.parametrize(("kernel", "log_phi", "delta", "tolerance", "with_nugget"), HARD)
 def test_keeps_digits_far_out(
     kernel: str, log_phi: list[float], delta: float, tolerance: float, with_nugget: float
@@ -156,6 +170,7 @@ def test_keeps_digits_far_out(
     assert (error <= [tolerance] * 4 + [with_nugget]).all(), error
 
 
+@on_both
 @pytest.mark.parametrize("n", [6, 18, 101])
 def test_result_of_a_point_does_not_depend_on_its_company(n: int) -> None:
     X, H, y, phi, delta = problem(n, 2, m=150)
@@ -177,6 +192,7 @@ def test_result_of_a_point_does_not_depend_on_its_company(n: int) -> None:
         np.testing.assert_array_equal(alone, whole[start:stop])
 
 
+@on_both
 def test_several_callers_at_once() -> None:
     cases = [problem(n, 3, m=60) for n in (9, 20, 33, 41)]
     expected = [run(case, n_jobs=1) for case in cases]
@@ -186,11 +202,13 @@ def test_several_callers_at_once() -> None:
                 np.testing.assert_array_equal(actual, right)
 
 
+@on_both
 def test_empty_batch() -> None:
     X, H, y, phi, delta = problem(8, 2)
     assert run((X, H, y, phi[:0], delta[:0])).shape == (0, 4)
 
 
+@on_both
 @pytest.mark.parametrize("delta", [-1e-9, np.nan, np.inf])
 def test_nugget_out_of_range_fails_alone(delta: float) -> None:
     data = problem(8, 2)
@@ -198,6 +216,7 @@ def test_nugget_out_of_range_fails_alone(delta: float) -> None:
     assert np.isnan(run(data)).all(axis=1).tolist() == [False, False, True] + [False] * 4
 
 
+@on_both
 def test_no_nugget_has_no_row() -> None:
     X, H, y, phi, delta = problem(8, 2)
     data = X, H, y, phi, 0.0 * delta
@@ -205,6 +224,7 @@ def test_no_nugget_has_no_row() -> None:
     assert np.isnan(run(data, KERNELS["matern32"], 2)).all()
 
 
+@on_both
 def test_parallel_rows_of_the_information_matrix_fail() -> None:
     # one pair of runs is correlated, so all that can be known is one number, not two
     X = np.array([0.0, 0.01, 1.0, 2.0, 3.0])[:, None] * np.array([1.0, 1.5])
@@ -214,6 +234,7 @@ def test_parallel_rows_of_the_information_matrix_fail() -> None:
     assert np.isnan(run(data, SMOOTH, 1)).all()
 
 
+@on_both
 def test_equal_runs_without_nugget_fail() -> None:
     # the last pivot is 0 up to rounding, which makes it positive for half of the points
     X, H, y, phi, delta = problem(12, 2, m=200)
@@ -221,6 +242,7 @@ def test_equal_runs_without_nugget_fail() -> None:
     assert np.isnan(run((X, H, y, phi, 0.0 * delta), KERNELS["matern52"], 0)).all()
 
 
+@on_both
 @pytest.mark.parametrize("columns", [[1.0, 0.0], [1.0, 2.0]], ids=["zero", "parallel"])
 def test_dependent_basis_fails(columns: list[float]) -> None:
     X, _, y, phi, delta = problem(8, 2)
@@ -229,6 +251,7 @@ def test_dependent_basis_fails(columns: list[float]) -> None:
     assert np.isnan(run((X, H, y, phi, delta))).all()
 
 
+@on_both
 @each_kernel
 @pytest.mark.parametrize("phi", [5e-324, 1e-310, 1e-200, 1e-5])
 def test_only_equal_runs_are_correlated_at_short_lengths(kernel: gp.Kernel, phi: float) -> None:
@@ -245,6 +268,7 @@ def test_only_equal_runs_are_correlated_at_short_lengths(kernel: gp.Kernel, phi:
     assert np.isnan(run(data, kernel, 1)).all()  # the data say nothing of phi
 
 
+@on_both
 @each_kernel
 def test_total_correlation_has_only_the_nugget(kernel: gp.Kernel) -> None:
     X, H, y, _, _ = problem(10, 2, "constant")
@@ -253,6 +277,7 @@ def test_total_correlation_has_only_the_nugget(kernel: gp.Kernel) -> None:
     assert pytest.approx(10.0 * y.var() / 0.5, rel=1e-13) == S2
 
 
+@on_both
 def test_large_nugget() -> None:
     X, H, y, phi, _ = problem(10, 2, "constant", m=1)
     log_det_K = run((X, H, y, phi, np.array([1e100])), SMOOTH, 0)[0, 0]
@@ -276,8 +301,10 @@ def test_contrasts_do_not_see_the_basis(mean: str) -> None:
 
 def test_workspace_grows_with_p_times_n_squared() -> None:
     for n, p in [(100, 5), (300, 8), (2000, 20)]:
-        assert layout(n, p, p + 1, p)[-1] < 4 * (0.5 * p + 4.5) * n * n
-    assert layout(2000, 20, 21, 0)[-1] < 4 * 2.1 * 2000**2
+        assert _lanes.layout(n, p, p + 1, p)[-1] < 4 * (0.5 * p + 4.5) * n * n
+        assert _large.layout(n, p, p + 1, p)[-1] < (0.5 * p + 3.5) * n * n
+    assert _lanes.layout(2000, 20, 21, 0)[-1] < 4 * 2.1 * 2000**2
+    assert _large.layout(2000, 20, 21, 0)[-1] < 1.1 * 2000**2
 
 
 @pytest.mark.parametrize(
@@ -308,8 +335,9 @@ def test_cached_code_knows_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     new = _compiled._version()
     assert new != old
     # what a closure holds is part of the key of Numba's cache
-    cells = make_run(new).py_func.__closure__
-    assert [cell.cell_contents for cell in cells] == [new]
+    for make_run in (_lanes.make_run, _large.make_run):
+        cells = make_run(new).py_func.__closure__
+        assert [cell.cell_contents for cell in cells] == [new]
 
 
 PROCESS = """
@@ -335,6 +363,7 @@ def test_code_cached_by_another_process(tmp_path: Path) -> None:
     assert first[0] == second[0]
 
 
+@on_both
 @each_kernel
 def test_prepared_runs_give_the_same_bits(kernel: gp.Kernel) -> None:
     X, H, y, phi, delta = problem(12, 3)

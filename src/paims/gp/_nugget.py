@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincc, betaln, expit, log_expit
 
 from paims._arrays import FloatArray
-from paims.gp._registry import Named, as_object, registry
+from paims.gp._registry import Named, as_object, follows, registry
 
 __all__ = [
     "NUGGET_PRIORS",
@@ -32,8 +32,18 @@ __all__ = [
 LOWER_BOUND = 1e-12
 
 
+def _slope(z: FloatArray, lower: float) -> FloatArray:
+    r"""Give :math:`d\delta/dz = (1 - l_b)\, s(z)\, s(-z)` with the sigmoid s."""
+    result: FloatArray = (1.0 - lower) * expit(z) * expit(-z)
+    return result
+
+
 class NuggetPrior(Named, ABC):
-    """Prior density of an estimated nugget, with respect to the nugget itself."""
+    """Prior density of an estimated nugget, with respect to the nugget itself.
+
+    A new one needs :meth:`log_density`; with :meth:`gradient` it serves
+    :meth:`Posterior.value_and_gradient` too.
+    """
 
     #: Whether the nugget is a row of the information matrix of the reference prior.
     uses_information: ClassVar[bool] = False
@@ -46,6 +56,15 @@ class NuggetPrior(Named, ABC):
         \log\,\mathrm{sigmoid}(-z)`.
         """
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether there is a :meth:`gradient` of this :meth:`log_density`."""
+        return follows(type(self), "gradient", "log_density")
+
+    def gradient(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
+        """Derivative in z of :meth:`log_density`, which takes the same arguments."""
+        raise NotImplementedError(f"{self!r} has no gradient.")
+
 
 class UniformNugget(NuggetPrior):
     r"""Uniform on :math:`(l_b, 1)`, the prior of the paper's text."""
@@ -55,6 +74,10 @@ class UniformNugget(NuggetPrior):
     def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
         r""":math:`-\log(1 - l_b)`."""
         return np.full(np.shape(z), -np.log1p(-lower))
+
+    def gradient(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
+        """Zeros."""
+        return np.zeros(np.shape(z))
 
 
 class BetaNugget(NuggetPrior):
@@ -83,6 +106,12 @@ class BetaNugget(NuggetPrior):
         result: FloatArray = (
             (self.a - 1.0) * np.log(nugget) + (self.b - 1.0) * log_complement - log_mass
         )
+        return result
+
+    def gradient(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
+        r""":math:`(a-1)\, \delta'(z)/\delta - (b-1)\, \mathrm{sigmoid}(z)`."""
+        result: FloatArray = (self.a - 1.0) * _slope(z, lower) / nugget
+        result -= (self.b - 1.0) * expit(z)
         return result
 
 
@@ -126,14 +155,30 @@ class SpikeSlabNugget(NuggetPrior):
 
     def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
         """Log of the sum of the two, each normalised on :math:`(l_b, 1)`."""
+        spike, slab = self._log_parts(nugget, lower)
+        result: FloatArray = np.logaddexp(spike, slab)
+        return result
+
+    def gradient(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
+        r"""The spike's share of the density, times :math:`\delta'(z)` and its own slope.
+
+        That is :math:`1/\delta - 2\delta/(\delta^2 + a^2) - 2\delta/(\delta^2 + b^2)`.
+        """
+        spike, slab = self._log_parts(nugget, lower)
+        slope = 1.0 / nugget - 2.0 * nugget / (nugget**2 + self.low**2)
+        slope -= 2.0 * nugget / (nugget**2 + self.high**2)
+        result: FloatArray = expit(spike - slab) * slope * _slope(z, lower)
+        return result
+
+    def _log_parts(self, nugget: FloatArray, lower: float) -> tuple[FloatArray, float]:
+        """Logs of spike and slab."""
         a2, b2, w = self.low**2, self.high**2, self.probability
         # The ratio in M is near 1 for a spike below the lower bound: from its difference to 1.
         excess = (b2 - a2) * (1.0 - lower**2) / ((lower**2 + a2) * (1.0 + b2))
         mass = 0.5 * np.log1p(excess) * b2 / (b2 - a2)
         spike = np.log(w / mass) + np.log(nugget) - np.log(nugget**2 + a2)
         spike -= np.log1p(nugget**2 / b2)
-        result: FloatArray = np.logaddexp(spike, np.log1p(-w) - np.log1p(-lower))
-        return result
+        return spike, float(np.log1p(-w) - np.log1p(-lower))
 
 
 class ReferenceNugget(NuggetPrior):
@@ -151,6 +196,10 @@ class ReferenceNugget(NuggetPrior):
     def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
         r""":math:`-\log\delta`, from a density in :math:`\log\delta` to one in :math:`\delta`."""
         return -np.log(nugget)
+
+    def gradient(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
+        r""":math:`-\delta'(z) / \delta`; the determinant's is with the prior of phi."""
+        return -_slope(z, lower) / nugget
 
 
 class Nugget(ABC):
@@ -176,6 +225,24 @@ class Nugget(ABC):
     @abstractmethod
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         r"""Log Jacobian :math:`\log |d\delta/dz|`, shape ``(m,)`` (0 if it is fixed)."""
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether there are :meth:`slope` and :meth:`gradient` of what the others give."""
+        cls = type(self)
+        return (
+            follows(cls, "slope", "value")
+            and follows(cls, "gradient", "log_prior")
+            and follows(cls, "gradient", "log_jacobian")
+        )
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        r"""Derivative :math:`d\delta/dz`, shape ``(m, n_params)``."""
+        raise NotImplementedError(f"{self!r} has no gradient.")
+
+    def gradient(self, z: FloatArray) -> FloatArray:
+        """Derivative in z of log prior and log Jacobian together, shape ``(m, n_params)``."""
+        raise NotImplementedError(f"{self!r} has no gradient.")
 
 
 class EstimatedNugget(Nugget):
@@ -222,6 +289,21 @@ class EstimatedNugget(Nugget):
         result: FloatArray = np.log1p(-self.lower) + log_expit(z[:, 0]) + log_expit(-z[:, 0])
         return result
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the prior has one."""
+        return super().has_gradient and self.prior.has_gradient
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        r""":math:`(1 - l_b)\, s(z)\, s(-z)` with the sigmoid s."""
+        return _slope(z, self.lower)
+
+    def gradient(self, z: FloatArray) -> FloatArray:
+        r"""The prior's, and :math:`s(-z) - s(z)` of the Jacobian."""
+        prior = self.prior.gradient(z[:, 0], self.value(z), self.lower)
+        result: FloatArray = prior[:, None] + expit(-z) - expit(z)
+        return result
+
     def __repr__(self) -> str:
         return f"EstimatedNugget(prior={self.prior!r}, lower={self.lower!r})"
 
@@ -260,6 +342,14 @@ class FixedNugget(Nugget):
     def log_jacobian(self, z: FloatArray) -> FloatArray:
         """Zeros."""
         return np.zeros(len(z))
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """No columns."""
+        return np.empty((len(z), 0))
+
+    def gradient(self, z: FloatArray) -> FloatArray:
+        """No columns."""
+        return np.empty((len(z), 0))
 
     def __repr__(self) -> str:
         return f"FixedNugget({self.nugget!r})"

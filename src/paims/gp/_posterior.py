@@ -147,7 +147,80 @@ class Posterior:
             Never NaN; ``-inf`` where a point fails or a prior is zero.
         """
         u = check_points("u", u, self.n_params)
-        parts = self._parts(u)
+        phi, nugget = self.to_physical(u)
+        return self._log_density(self._parts(u, nugget, self._core_terms(phi, nugget)))
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether there is :meth:`value_and_gradient`: where prior and nugget have theirs.
+
+        All that come with the library do, but for the reference prior.
+        """
+        return self.prior.has_gradient and self.nugget.has_gradient
+
+    def value_and_gradient(self, u: Any) -> tuple[FloatArray, FloatArray]:
+        r"""Log posterior density, up to a constant, and its gradient in u.
+
+        .. math:: \frac{\partial}{\partial\theta} \log p(y \mid \phi, \delta)
+                  = \sum_{jk} M_{jk} \frac{\partial K_{jk}}{\partial\theta}, \qquad
+                  M = \frac12 \Big( \frac{n-q}{S^2} a a^T - Q \Big), \quad a = Qy,
+
+        to which priors and Jacobian add theirs. One inverse and one pass over the pairs of runs
+        more than a value: about three values, for all parameters together.
+
+        Parameters
+        ----------
+        u : (m, n_params) array_like
+
+        Returns
+        -------
+        values : (m,) ndarray
+            What a call gives, up to rounding.
+        gradients : (m, n_params) ndarray
+            0 where the value is ``-inf``, or where it cannot be computed.
+
+        Raises
+        ------
+        NotImplementedError
+            Without :attr:`has_gradient`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from paims.gp import Posterior
+        >>> X = np.linspace(0.0, 1.0, 9)[:, None]
+        >>> posterior = Posterior(X, np.sin(6.0 * X[:, 0]), prior="jointly_robust")
+        >>> value, gradient = posterior.value_and_gradient([[-2.0, -9.0]])
+        >>> gradient.shape
+        (1, 2)
+        """
+        u = check_points("u", u, self.n_params)
+        if not self.has_gradient:
+            raise NotImplementedError(
+                f"There is no gradient of {self.prior!r} with {self.nugget!r}: take another prior "
+                "of the library, such as 'jointly_robust', or give yours a method gradient."
+            )
+        phi, nugget = self.to_physical(u)
+        z = u[:, self.n_inputs :]
+        engine, *arguments = self._engine()
+        core, slopes = engine.core_gradients(
+            *arguments[:4], phi, nugget, self.n_jobs, arguments[4]
+        )
+        values = self._log_density(self._parts(u, nugget, core))
+        with np.errstate(all="ignore"):
+            in_log_phi, in_nugget = self.prior.gradient(
+                u[:, : self.n_inputs], nugget=nugget, X=self.X, kernel=self.kernel
+            )
+            by_nugget = (slopes[:, -1] + in_nugget)[:, None] * self.nugget.slope(z)
+            gradients = np.hstack(
+                [slopes[:, :-1] + in_log_phi, by_nugget + self.nugget.gradient(z)]
+            )
+        failed = ~np.isfinite(gradients).all(axis=1) | np.isneginf(values)
+        gradients[failed] = 0.0
+        return values, gradients
+
+    def _log_density(self, parts: dict[str, FloatArray]) -> FloatArray:
+        """Sum of the parts, -inf where a point fails; counts them."""
         with np.errstate(all="ignore"):
             log_density = (
                 -0.5 * (self.n_runs - self.n_basis) * np.log(parts["S2"])
@@ -160,7 +233,7 @@ class Posterior:
         # S2 = 0 would be an infinite density: a residual lost to underflow.
         failed = np.isnan(parts["log_det_K"]) | ~(parts["S2"] > 0.0)
         with self._lock:
-            self.n_evaluations += len(u)
+            self.n_evaluations += len(failed)
             self.n_failures += int(failed.sum())
         result: FloatArray = np.where(failed | np.isnan(log_density), -np.inf, log_density)
         return result
@@ -180,11 +253,11 @@ class Posterior:
             (from the nugget to z); the last two are 0 for a fixed nugget. The first three, and a
             reference prior, are NaN where a point fails.
         """
-        return self._parts(check_points("u", u, self.n_params))
-
-    def _parts(self, u: FloatArray) -> dict[str, FloatArray]:
+        u = check_points("u", u, self.n_params)
         phi, nugget = self.to_physical(u)
-        core = self._core_terms(phi, nugget)
+        return self._parts(u, nugget, self._core_terms(phi, nugget))
+
+    def _parts(self, u: FloatArray, nugget: FloatArray, core: FloatArray) -> dict[str, FloatArray]:
         log_phi, z = u[:, : self.n_inputs], u[:, self.n_inputs :]
         with np.errstate(all="ignore"):
             log_prior = self.prior.log_density(
@@ -208,18 +281,26 @@ class Posterior:
     def _core_terms(self, phi: FloatArray, nugget: FloatArray) -> FloatArray:
         """Columns log|K|, log|H'K^-1 H|, S2, log|I|; compiled where numbers tell the kernel."""
         information = int(self.prior.uses_information) * (1 + int(self.nugget.uses_information))
-        batch = (phi, nugget, information, self.n_jobs)
+        engine, *arguments = self._engine()
+        terms: FloatArray = engine.core_terms(
+            *arguments[:4], phi, nugget, information, self.n_jobs, arguments[4]
+        )
+        return terms
+
+    def _engine(self) -> tuple[Any, FloatArray, FloatArray, FloatArray, Kernel, Any]:
+        """The module that computes, what it wants to know of the runs, and what it keeps."""
+        runs = (self.X, self.H, self.y, self.kernel)
         if not has_form(self.kernel):
-            return _twin.core_terms(self.X, self.H, self.y, self.kernel, *batch)
+            return (_twin, *runs, None)
         # Imported at the first evaluation: Numba takes a good part of a second.
         from paims.gp import _compiled  # noqa: PLC0415
 
-        runs = (self.X, self.H, self.y, self.kernel)
         kernel, prepared = self.kernel, self._prepared
         numbers = (kernel.scale, kernel.phi_power, kernel.power)
         if prepared is None or prepared[0] != numbers:
-            self._prepared = prepared = numbers, _compiled.prepare(*runs)
-        return _compiled.core_terms(*runs, *batch, prepared[1])
+            made = _compiled.prepare(self.X, self.H, self.y, kernel)
+            self._prepared = prepared = numbers, made
+        return (_compiled, *runs, prepared[1])
 
     def to_physical(self, u: Any) -> tuple[FloatArray, FloatArray]:
         """Correlation parameters phi ``(m, p)`` and nuggets ``(m,)`` of a batch ``u``."""

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from paims._arrays import FloatArray
 from paims.gp._kernels import Kernel
-from paims.gp._registry import Named, as_object, registry
+from paims.gp._registry import Named, as_object, follows, registry
 
 __all__ = [
     "PRIORS",
@@ -29,7 +29,7 @@ class Prior(Named, ABC):
     r"""Prior density of :math:`\log\phi`.
 
     A new one needs :meth:`log_density`; it may take the context that it has no use for as
-    ``**context``.
+    ``**context``. With :meth:`gradient` it serves :meth:`Posterior.value_and_gradient` too.
 
     Attributes
     ----------
@@ -71,6 +71,29 @@ class Prior(Named, ABC):
         -------
         (m,) ndarray
         """
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether there is a :meth:`gradient` of this :meth:`log_density`."""
+        return follows(type(self), "gradient", "log_density")
+
+    def gradient(
+        self, log_phi: FloatArray, *, nugget: FloatArray, X: FloatArray, kernel: Kernel
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Gradient of :meth:`log_density`.
+
+        Parameters
+        ----------
+        log_phi, nugget, X, kernel
+            As for :meth:`log_density`.
+
+        Returns
+        -------
+        in_log_phi : (m, p) ndarray
+        in_nugget : (m,) ndarray
+            With respect to the nugget itself; zeros for a prior that does not depend on it.
+        """
+        raise NotImplementedError(f"{self!r} has no gradient.")
 
     def check(self, n_inputs: int) -> None:
         """Raise if the prior does not fit ``n_inputs`` inputs; most fit any number."""
@@ -157,10 +180,8 @@ class JointlyRobust(Prior):
         **context: Any,
     ) -> FloatArray:
         r""":math:`a \log t - b t + \sum_l \log b_l` and the constant."""
-        n, p = X.shape
-        per_input = n ** (-1.0 / p)
-        C = np.ptp(X, axis=0) * per_input
-        rate = self.b if self.b is not None else per_input * (self.a + p)
+        p = X.shape[1]
+        C, rate = self._scales(X)
         log_b = -log_phi / kernel.phi_power
         t = np.exp(log_b) @ C + (nugget if self.include_nugget else 0.0)
         log_constant = (
@@ -172,6 +193,23 @@ class JointlyRobust(Prior):
         )
         result: FloatArray = log_constant + self.a * np.log(t) - rate * t + log_b.sum(axis=1)
         return result
+
+    def gradient(
+        self, log_phi: FloatArray, *, nugget: FloatArray, X: FloatArray, kernel: Kernel
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""In :math:`\log\phi_l`: :math:`-\{(a/t - b) C_l b_l + 1\} / \mathrm{phi\_power}`."""
+        C, rate = self._scales(X)
+        terms = np.exp(-log_phi / kernel.phi_power) * C
+        slope = self.a / (terms.sum(axis=1) + self.include_nugget * nugget) - rate
+        in_log_phi: FloatArray = -(slope[:, None] * terms + 1.0) / kernel.phi_power
+        return in_log_phi, self.include_nugget * slope
+
+    def _scales(self, X: FloatArray) -> tuple[FloatArray, float]:
+        """C and b."""
+        n, p = X.shape
+        per_input = n ** (-1.0 / p)
+        rate = self.b if self.b is not None else per_input * (self.a + p)
+        return np.ptp(X, axis=0) * per_input, rate
 
 
 class LogNormal(Prior):
@@ -201,6 +239,10 @@ class LogNormal(Prior):
         result: FloatArray = terms.sum(axis=1)
         return result
 
+    def gradient(self, log_phi: FloatArray, **context: Any) -> tuple[FloatArray, FloatArray]:
+        r""":math:`(\text{mean}_i - \log\phi_i) / \text{sd}_i^2`."""
+        return (self.mean - log_phi) / self.sd**2, np.zeros(len(log_phi))
+
 
 class LogLaplace(Prior):
     r"""Independent Laplace distributions of :math:`\log\phi_i`: a lasso on the log scale.
@@ -228,6 +270,10 @@ class LogLaplace(Prior):
         result: FloatArray = terms.sum(axis=1)
         return result
 
+    def gradient(self, log_phi: FloatArray, **context: Any) -> tuple[FloatArray, FloatArray]:
+        r""":math:`\mathrm{sign}(l_i - \log\phi_i) / s_i`, and 0 at the location itself."""
+        return np.sign(self.location - log_phi) / self.scale, np.zeros(len(log_phi))
+
 
 class Flat(Prior):
     r"""Density 1 in :math:`\log\phi`.
@@ -242,6 +288,10 @@ class Flat(Prior):
     def log_density(self, log_phi: FloatArray, **context: Any) -> FloatArray:
         """Zeros."""
         return np.zeros(len(log_phi))
+
+    def gradient(self, log_phi: FloatArray, **context: Any) -> tuple[FloatArray, FloatArray]:
+        """Zeros."""
+        return np.zeros_like(log_phi), np.zeros(len(log_phi))
 
 
 class SciPyPrior(Prior):
@@ -277,16 +327,30 @@ class SciPyPrior(Prior):
 
     def log_density(self, log_phi: FloatArray, **context: Any) -> FloatArray:
         r""":math:`\sum_i \log p_i(\phi_i) + \log\phi_i`."""
+        result: FloatArray = self._terms(log_phi).sum(axis=1)
+        return result
+
+    def gradient(self, log_phi: FloatArray, **context: Any) -> tuple[FloatArray, FloatArray]:
+        r"""By central differences of fourth order in :math:`\log\phi_i`.
+
+        With steps of 1/1000: right to about ten digits inside the support; 0 within two steps of
+        its ends.
+        """
+        h = 1e-3
+        with np.errstate(all="ignore"):
+            near = self._terms(log_phi + h) - self._terms(log_phi - h)
+            far = self._terms(log_phi + 2.0 * h) - self._terms(log_phi - 2.0 * h)
+            slopes = (8.0 * near - far) / (12.0 * h)
+        return np.where(np.isfinite(slopes), slopes, 0.0), np.zeros(len(log_phi))
+
+    def _terms(self, log_phi: FloatArray) -> FloatArray:
+        """Log density in log phi of each input, ``(m, p)``."""
         p = log_phi.shape[1]
-        each = (
-            self.distributions
-            if isinstance(self.distributions, list)
-            else ([self.distributions] * p)
-        )
+        given = self.distributions
+        each = given if isinstance(given, list) else [given] * p
         phi = np.exp(log_phi)
         terms = [each[i].logpdf(phi[:, i]) + log_phi[:, i] for i in range(p)]
-        result: FloatArray = np.sum(terms, axis=0)
-        return result
+        return np.stack(terms, axis=1)
 
     def __repr__(self) -> str:
         if isinstance(self.distributions, list):

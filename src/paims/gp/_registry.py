@@ -26,6 +26,15 @@ class Named:
         return f"{type(self).__name__}({arguments})"
 
 
+def follows(cls: type[Any], method: str, other: str) -> bool:
+    """Whether ``method`` was written with ``other`` in mind: by the same class or a later one.
+
+    A derivative that a class has inherited says nothing of a function that it has changed.
+    """
+    definers = [next(c for c in cls.__mro__ if name in vars(c)) for name in (method, other)]
+    return issubclass(*definers)
+
+
 def registry(kind: type[Any], namespace: dict[str, Any]) -> dict[str, type[Any]]:
     """Collect the classes of a kind in a module's ``__all__``, by the names that they give.
 

@@ -12,6 +12,8 @@ the kernels that numbers do not tell. Per point, with :math:`K = LL^T`:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from paims._arrays import FloatArray
@@ -63,22 +65,71 @@ def core_terms(
         log|K|, log|H'K^-1 H| (0 for q = 0), S2 = y'Qy, log|I|. A point that fails is NaN in all
         four, and does not change the others.
     """
+    constant_in_span = _spans_constant(H)
+
+    def block(phi: FloatArray, delta: FloatArray) -> FloatArray:
+        return _block_terms(X, H, y, kernel, phi, delta, information, constant_in_span)
+
+    return _in_blocks(block, 4, X, phi, delta, n_jobs)
+
+
+def core_gradients(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    n_jobs: int | None = None,
+    prepared: object = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Terms without information, and the gradient of the integrated log likelihood.
+
+    :math:`\partial l = \sum_{jk} M_{jk} \partial K_{jk}` with
+    :math:`M = \frac12 (\frac{n-q}{S^2} a a^T - Q)` and :math:`a = Qy`.
+
+    Parameters
+    ----------
+    X, H, y, kernel, phi, delta, n_jobs, prepared
+        As in :func:`core_terms`.
+
+    Returns
+    -------
+    terms : (m, 4) ndarray
+        As in :func:`core_terms`.
+    gradient : (m, p + 1) ndarray
+        In each log phi_i and in delta; NaN where a point fails.
+    """
+
+    def block(phi: FloatArray, delta: FloatArray) -> FloatArray:
+        return _block_gradients(X, H, y, kernel, phi, delta)
+
+    both = _in_blocks(block, 5 + X.shape[1], X, phi, delta, n_jobs)
+    return both[:, :4].copy(), both[:, 4:].copy()
+
+
+def _in_blocks(
+    block: Callable[[FloatArray, FloatArray], FloatArray],
+    n_columns: int,
+    X: FloatArray,
+    phi: FloatArray,
+    delta: FloatArray,
+    n_jobs: int | None,
+) -> FloatArray:
+    """Rows of sub-batches, side by side; NaN for points that are out of range or fail."""
     n, p = X.shape
-    out = np.full((len(phi), 4), np.nan)
+    out = np.full((len(phi), n_columns), np.nan)
     valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)
     # Failed points take part with harmless values, so that the shapes of all operations, and
     # hence the bits of the other points, do not depend on them.
     phi = np.where(valid[:, None], phi, 1.0)
     delta = np.where(valid, delta, 1.0)
-    constant_in_span = _spans_constant(H)
 
     def work(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):
-            block = _block_terms(
-                X, H, y, kernel, phi[start:stop], delta[start:stop], information, constant_in_span
-            )
-        keep = valid[start:stop] & np.isfinite(block).all(axis=1)
-        out[start:stop][keep] = block[keep]
+            rows = block(phi[start:stop], delta[start:stop])
+        keep = valid[start:stop] & np.isfinite(rows).all(axis=1)
+        out[start:stop][keep] = rows[keep]
 
     with single_threaded_blas():
         for_chunks(work, len(phi), max(1, _BLOCK_SIZE // (n * n * (p + 1))), n_jobs)
@@ -96,12 +147,47 @@ def _block_terms(
     constant_in_span: bool,
 ) -> FloatArray:
     """Terms of a sub-batch; NaN or infinity where a point fails."""
-    n, q = H.shape
-    m = len(phi)
+    n, m = len(H), len(phi)
     if information:
         K, dK = kernel.correlation_and_derivatives(X, X, phi)
     else:
         K, dK = kernel.correlation(X, X, phi), np.empty((m, 0, n, n))
+    terms, L, Q1, _ = _regression(K, H, y, delta)
+    if information:
+        B = _whitening(L, Q1)
+        M = _whitened(B, dK)
+        if information == 2:
+            M_nugget = _nugget_row(X, kernel, phi, delta, B, constant_in_span)
+            M = np.concatenate([M, M_nugget[:, None]], axis=1)
+        terms[:, 3] = _log_det_information(M, Q1)
+    return terms
+
+
+def _block_gradients(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    delta: FloatArray,
+) -> FloatArray:
+    """Terms and gradients of a sub-batch, with Q = B'B and a = B'e, e the residual."""
+    n, q = H.shape
+    K, dK = kernel.correlation_and_derivatives(X, X, phi)
+    terms, L, Q1, residual = _regression(K, H, y, delta)
+    B = _whitening(L, Q1)
+    a = B.swapaxes(1, 2) @ residual
+    ratio = ((n - q) / terms[:, 2])[:, None, None]
+    M = 0.5 * (ratio * (a @ a.swapaxes(1, 2)) - B.swapaxes(1, 2) @ B)
+    in_log_phi = np.einsum("mjk,mijk->mi", M, dK)
+    return np.concatenate([terms, in_log_phi, np.trace(M, axis1=1, axis2=2)[:, None]], axis=1)
+
+
+def _regression(
+    K: FloatArray, H: FloatArray, y: FloatArray, delta: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Terms but for the information's, L, Q1 and the whitened residual (m, n, 1)."""
+    (n, q), m = H.shape, len(K)
     K[:, np.arange(n), np.arange(n)] += delta[:, None]
     L = cholesky(K)
     Fw = solve_lower(L, np.broadcast_to(np.column_stack([H, y]), (m, n, q + 1)))
@@ -111,14 +197,12 @@ def _block_terms(
     terms[:, 0] = 2.0 * np.log(diagonal(L)).sum(axis=1)
     terms[:, 1] = 2.0 * np.log(np.abs(diagonal(R))).sum(axis=1)
     terms[:, 2] = (residual**2).sum(axis=(1, 2))
-    if information:
-        B = project_out(Q1, solve_lower(L, np.broadcast_to(np.eye(n), (m, n, n))))
-        M = _whitened(B, dK)
-        if information == 2:
-            M_nugget = _nugget_row(X, kernel, phi, delta, B, constant_in_span)
-            M = np.concatenate([M, M_nugget[:, None]], axis=1)
-        terms[:, 3] = _log_det_information(M, Q1)
-    return terms
+    return terms, L, Q1, residual
+
+
+def _whitening(L: FloatArray, Q1: FloatArray) -> FloatArray:
+    """B = P L^-1."""
+    return project_out(Q1, solve_lower(L, np.broadcast_to(np.eye(L.shape[1]), L.shape)))
 
 
 def _whitened(B: FloatArray, dK: FloatArray) -> FloatArray:

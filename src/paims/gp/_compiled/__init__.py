@@ -20,21 +20,38 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from paims._arrays import FloatArray
-from paims._parallel import for_chunks
-from paims.gp._compiled import _information, _kernels, _lanes, _simd, _tiles
+from paims._arrays import BoolArray, FloatArray
+from paims._parallel import for_chunks, single_threaded_blas
+from paims.gp._compiled import (
+    _gradient,
+    _information,
+    _kernels,
+    _lanes,
+    _lapack,
+    _large,
+    _pairs,
+    _simd,
+    _tiles,
+)
 from paims.gp._compiled._kernels import pair_terms, point_terms
-from paims.gp._compiled._lanes import layout, make_run
+from paims.gp._compiled._pairs import leading_dimension, run_terms, scale_terms
 from paims.gp._compiled._simd import LANES
 from paims.gp._kernels import ExponentialKernel
 
-_PARTS = (_information, _kernels, _lanes, _simd, _tiles)
+_PARTS = (_gradient, _information, _kernels, _lanes, _lapack, _large, _pairs, _simd, _tiles)
+# Runs from which one point through LAPACK is faster than four in the lanes of a vector, without
+# and with the information matrix.
+_LARGE = (400, 600)
+_FLOPS = 3e10  # what a core does in a second, roughly: chunks of work are made by it
 
 
 def _version() -> int:
@@ -46,11 +63,35 @@ def _version() -> int:
     return zlib.crc32(b"".join(sources))
 
 
-_run = make_run(_version())
+_run = _lanes.make_run(_version())
+_run_large = _large.make_run(_version())
+_run_gradient = _gradient.make_run(_version())
 
-# order, A, z, log_det and shift, see `contrasts`; and what the pairs of runs bring.
+# order, A, z, log_det and shift, see `contrasts`
 Contrasts = tuple[NDArray[np.intp], FloatArray, FloatArray, float, float]
-Prepared = tuple[Contrasts, FloatArray]
+_Arguments = tuple[Any, ...]
+
+
+class Prepared:
+    """What does not depend on the points: contrasts, and what the runs bring to correlations.
+
+    For a single point of a few runs it costs several times what the point itself does.
+    """
+
+    def __init__(self, X: FloatArray, found: Contrasts, kernel: ExponentialKernel) -> None:
+        self.contrasts = found
+        self.form = kernel.form
+        self._X = X[found[0]]
+
+    @cached_property
+    def pairs(self) -> FloatArray:
+        """Of each pair of runs, as the lanes want it."""
+        return pair_terms(self._X, self.form)
+
+    @cached_property
+    def runs(self) -> tuple[int, FloatArray]:
+        """Of each run, as one point at a time wants it."""
+        return run_terms(self._X, self.form)
 
 
 def contrasts(H: FloatArray, y: FloatArray) -> Contrasts | None:
@@ -94,12 +135,9 @@ def contrasts(H: FloatArray, y: FloatArray) -> Contrasts | None:
 def prepare(
     X: FloatArray, H: FloatArray, y: FloatArray, kernel: ExponentialKernel
 ) -> Prepared | None:
-    """What does not depend on the points: contrasts and pairs of runs; None as `contrasts`.
-
-    For a single point of a few runs it costs several times what the point itself does.
-    """
+    """What callers who come again may keep; None when the columns of H are dependent."""
     found = contrasts(H, y)
-    return None if found is None else (found, pair_terms(X[found[0]], kernel.form))
+    return None if found is None else Prepared(X, found, kernel)
 
 
 def core_terms(
@@ -142,9 +180,87 @@ def core_terms(
         fails (phi or delta out of range, K or I not positive definite to working precision) is
         NaN in all four and does not change the others; so are all when H has dependent columns.
     """
-    X, H, y, phi, delta = (
+    X, H, y, phi, delta = _checked(X, H, y, phi, delta)
+    n, p = X.shape
+    if information not in range(3):
+        raise ValueError(f"information must be 0, 1 or 2; got {information!r}.")
+    out = np.full((len(phi), 4), np.nan)
+    prepared = prepared or prepare(X, H, y, kernel)
+    if prepared is None:
+        return out
+    valid, phi, delta = _harmless(phi, delta)
+    n_rows = p + information - 1 if information else 0
+    if n < _LARGE[information > 0]:
+        _in_lanes(prepared, phi, delta, information, n_rows, n_jobs, out)
+    else:
+        where = _large.layout(n, p, H.shape[1], n_rows)
+
+        def stages(
+            arguments: _Arguments, m: int, first: int, last: int, workspace: FloatArray
+        ) -> None:
+            _run_large(
+                *arguments, n_rows, leading_dimension(n), m, first, last, where, workspace, out
+            )
+
+        numbers = (-1, n_rows if n_rows else -1)
+        _one_by_one(prepared, phi, delta, stages, numbers, where[-1], n_jobs)
+    out[~valid] = np.nan
+    return out
+
+
+def core_gradients(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel: ExponentialKernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    n_jobs: int | None = None,
+    prepared: Prepared | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Compute the terms, and the gradient of the integrated log likelihood, for a batch.
+
+    Parameters
+    ----------
+    X, H, y, kernel, phi, delta, n_jobs, prepared
+        As in :func:`core_terms`.
+
+    Returns
+    -------
+    terms : ndarray of shape (m, 4)
+        As in :func:`core_terms` without information. Up to rounding: the operations are others.
+    gradient : ndarray of shape (m, p + 1)
+        In log phi_1, .., log phi_p and in delta (not its logarithm); NaN where a point fails.
+    """
+    X, H, y, phi, delta = _checked(X, H, y, phi, delta)
+    out, gradient = np.full((len(phi), 4), np.nan), np.full((len(phi), X.shape[1] + 1), np.nan)
+    prepared = prepared or prepare(X, H, y, kernel)
+    if prepared is None:
+        return out, gradient
+    valid, phi, delta = _harmless(phi, delta)
+    n, q = H.shape
+    where = _gradient.layout(n, X.shape[1], q)
+
+    def stages(
+        arguments: _Arguments, m: int, first: int, last: int, workspace: FloatArray
+    ) -> None:
+        _run_gradient(
+            *arguments, leading_dimension(n), m, first, last, where, workspace, out, gradient
+        )
+
+    _one_by_one(prepared, phi, delta, stages, (0, _gradient.N_STAGES - 1), where[-1], n_jobs)
+    failed = ~valid | ~np.isfinite(out).all(axis=1)
+    out[failed], gradient[failed] = np.nan, np.nan
+    return out, gradient
+
+
+def _checked(
+    X: FloatArray, H: FloatArray, y: FloatArray, phi: FloatArray, delta: FloatArray
+) -> list[FloatArray]:
+    """Arrays as the loops want them, with shapes that go together."""
+    X, H, y, phi, delta = arrays = [
         np.ascontiguousarray(a, dtype=np.float64) for a in (X, H, y, phi, delta)
-    )
+    ]
     n, p = X.shape
     q, m = H.shape[1], phi.shape[0]
     if H.shape[0] != n or y.shape != (n,) or phi.shape != (m, p) or delta.shape != (m,):
@@ -154,34 +270,95 @@ def core_terms(
         )
     if q >= n:
         raise ValueError(f"{q} basis functions need more than {q} runs; got {n}. Take fewer.")
-    if information not in range(3):
-        raise ValueError(f"information must be 0, 1 or 2; got {information!r}.")
-    out = np.full((m, 4), np.nan)
-    form = kernel.form
-    prepared = prepared or prepare(X, H, y, kernel)
-    if prepared is None:
-        return out
-    (_, A, z, log_det, shift), terms = prepared
+    return arrays
+
+
+def _harmless(phi: FloatArray, delta: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Which points are in range, and all points with those that are not replaced."""
     valid = (np.isfinite(phi) & (phi > 0.0)).all(axis=1) & np.isfinite(delta) & (delta >= 0.0)
-    points = point_terms(np.where(valid[:, None], phi, 1.0), form)
-    nuggets = np.where(valid, delta, 1.0)
-    n_rows = p + information - 1 if information else 0
-    where = layout(n, p, q, n_rows)
+    return valid, np.where(valid[:, None], phi, 1.0), np.where(valid, delta, 1.0)
+
+
+def _in_lanes(
+    prepared: Prepared,
+    phi: FloatArray,
+    delta: FloatArray,
+    information: int,
+    n_rows: int,
+    n_jobs: int | None,
+    out: FloatArray,
+) -> None:
+    """Four points at a time."""
+    (_, A, z, log_det, shift), form = prepared.contrasts, prepared.form
+    n = sum(A.shape)
+    where = _lanes.layout(n, phi.shape[1], A.shape[1], n_rows)
+    pairs, points = prepared.pairs, point_terms(phi, form)
     unused: deque[FloatArray] = deque()
 
     def work(start: int, stop: int) -> None:
-        try:
-            workspace = unused.pop()
-        except IndexError:
-            workspace = np.zeros(where[-1])
+        workspace = _workspace(unused, where[-1])
         _run(
-            terms, A, z, log_det, shift, float(form.power), form.polynomial, form.slope, points,
-            nuggets, int(information), start, stop, where, workspace, out,
+            pairs, A, z, log_det, shift, float(form.power), form.polynomial, form.slope, points,
+            delta, int(information), start, stop, where, workspace, out,
         )  # fmt: skip
         unused.append(workspace)
 
     # About a millisecond of work, so that handing it to a thread costs little; whole vectors.
     fours = min(max(4_000_000 // ((n_rows + 1) * n**3), 1), 32)
-    for_chunks(work, m, LANES * fours, n_jobs)
-    out[~valid] = np.nan
-    return out
+    for_chunks(work, len(phi), LANES * fours, n_jobs)
+
+
+def _one_by_one(
+    prepared: Prepared,
+    phi: FloatArray,
+    delta: FloatArray,
+    stages: Callable[[_Arguments, int, int, int, FloatArray], None],
+    numbers: tuple[int, int],
+    size: int,
+    n_jobs: int | None,
+) -> None:
+    """One point on each thread, in stages of a fraction of a second.
+
+    BLAS has one thread for each: with more it would add in another order.
+
+    Parameters
+    ----------
+    prepared, phi, delta, n_jobs
+        As in :func:`core_terms`.
+    stages : callable
+        ``stages(arguments, m, first, last, workspace)`` runs the stages from first to last of
+        point m; ``arguments`` are what all loops over single points begin with.
+    numbers : tuple of int
+        The first and the last stage of a point.
+    size : int
+        Of a workspace.
+    """
+    (_, A, z, log_det, shift), form = prepared.contrasts, prepared.form
+    (kind, runs), (begin, end) = prepared.runs, numbers
+    arguments = (
+        _lapack.addresses(), runs, kind, A, z, log_det, shift, float(form.power),
+        form.polynomial, form.slope, scale_terms(phi, form, kind), delta,
+    )  # fmt: skip
+    each = float(sum(A.shape)) ** 3 / _FLOPS
+    step = max(int(0.2 / each), 1)
+    unused: deque[FloatArray] = deque()
+
+    def work(start: int, stop: int) -> Iterator[None]:
+        workspace = _workspace(unused, size)
+        for m in range(start, stop):
+            for first in range(begin, end + 1, step):
+                stages(arguments, m, first, min(first + step - 1, end), workspace)
+                yield
+        unused.append(workspace)
+
+    chunk = min(max(int(1e-3 / ((end - begin + 1) * each)), 1), 32)
+    with single_threaded_blas():
+        for_chunks(work, len(phi), chunk, n_jobs)
+
+
+def _workspace(unused: deque[FloatArray], size: int) -> FloatArray:
+    """One that another chunk has left, or a new one."""
+    try:
+        return unused.pop()
+    except IndexError:
+        return np.zeros(size)

@@ -30,7 +30,7 @@ from paims.gp._compiled._tiles import (
     write,
 )
 
-_PARALLEL = 1e-6  # a smaller pivot of the scaled information matrix has lost too many digits
+PARALLEL = 1e-6  # a smaller pivot of the scaled information matrix has lost too many digits
 
 
 @part
@@ -102,7 +102,7 @@ def _pivots(w: FloatArray, G: int, rows: int, n_rows: int, norms: int, pivots: i
     The entries span many orders of magnitude: the matrix is scaled by its diagonal first.
     """
     ld = LANES * rows
-    one, nan, floor = splat(1.0), splat(math.nan), splat(_PARALLEL)
+    one, nan, floor = splat(1.0), splat(math.nan), splat(PARALLEL)
     for a in range(n_rows):
         square = load(w, G + a * (ld + LANES))
         store(w, norms + LANES * a, square)

@@ -34,7 +34,7 @@ from paims.gp._compiled._simd import (
 from paims.gp._kernels import ExponentialForm
 
 _FAR = 800.0  # exp(-800) is 0: a larger t changes nothing but could overflow in a product
-_DOMINANT = 1e-5  # nuggets above it get their row from K0
+DOMINANT = 1e-5  # nuggets above it get their row from K0
 
 # (n, dof, size, total): runs, runs that are not pivots, the same padded, and pivots padded too.
 # Run i is row i of a matrix, or size + i - dof if it is a pivot (i >= dof).
@@ -58,14 +58,14 @@ def point_terms(phi: FloatArray, form: ExponentialForm) -> FloatArray:
 
 
 @inline
-def _scaled(pair: Vector, point: Vector) -> Vector:
+def scaled(pair: Vector, point: Vector) -> Vector:
     """Return t of a pair at a point for one input."""
     t, bound = mul(pair, point), splat(_FAR)
     return where_less(t, bound, t, bound)
 
 
 @inline
-def _polynomial(coefficients: FloatArray, least: int, t: Vector) -> Vector:
+def horner(coefficients: FloatArray, least: int, t: Vector) -> Vector:
     """Sum of coefficients[k] t^(k - least) over k >= least, by Horner's rule."""
     last = len(coefficients) - 1
     value = splat(coefficients[last])
@@ -75,12 +75,33 @@ def _polynomial(coefficients: FloatArray, least: int, t: Vector) -> Vector:
 
 
 @inline
-def _slope(power: float, polynomial: FloatArray, slope: FloatArray, t: Vector) -> Vector:
+def log_slope(power: float, polynomial: FloatArray, slope: FloatArray, t: Vector) -> Vector:
     """Return h = d log r / d log phi."""
     h = mul(splat(power), t)
     if len(polynomial) == 1:
         return h
-    return div(mul(h, _polynomial(slope, 0, t)), _polynomial(polynomial, 0, t))
+    return div(mul(h, horner(slope, 0, t)), horner(polynomial, 0, t))
+
+
+@inline
+def times_factor(
+    exponent: Vector, growth: Vector, polynomial: FloatArray, t: Vector
+) -> tuple[Vector, Vector]:
+    """One more factor a(t) exp(-t) in exp(-exponent) (1 + growth)."""
+    if len(polynomial) > 1:
+        factor = mul(t, horner(polynomial, 1, t))
+        growth = fma(growth, factor, add(growth, factor))
+    return add(exponent, t), growth
+
+
+@inline
+def decayed(exponent: Vector, growth: Vector) -> tuple[Vector, Vector]:
+    """K0 = exp(-exponent) (1 + growth), and K0 - 1 without cancellation where K0 is near 1."""
+    zero, one = splat(0.0), splat(1.0)
+    decay, decay_m1 = exp_expm1(sub(zero, exponent))
+    K0 = where_less(zero, decay, fma(growth, decay, decay), zero)
+    near = add(growth, fma(growth, decay_m1, decay_m1))
+    return K0, where_less(growth, one, near, sub(K0, one))
 
 
 @inline
@@ -93,19 +114,12 @@ def _correlation(
     w: FloatArray,
     at: int,
 ) -> tuple[Vector, Vector]:
-    """K0 of a pair and K0 - 1, the latter without cancellation where K0 is near 1."""
-    zero, one = splat(0.0), splat(1.0)
-    exponent, growth = zero, zero  # K0 = exp(-exponent) (1 + growth)
+    """K0 of a pair at four points, and K0 - 1."""
+    exponent, growth = splat(0.0), splat(0.0)
     for k in range(p):
-        t = _scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
-        exponent = add(exponent, t)
-        if len(polynomial) > 1:
-            factor = mul(t, _polynomial(polynomial, 1, t))
-            growth = fma(growth, factor, add(growth, factor))
-    decay, decay_m1 = exp_expm1(sub(zero, exponent))
-    K0 = where_less(zero, decay, fma(growth, decay, decay), zero)
-    near = add(growth, fma(growth, decay_m1, decay_m1))
-    return K0, where_less(growth, one, near, sub(K0, one))
+        t = scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
+        exponent, growth = times_factor(exponent, growth, polynomial, t)
+    return decayed(exponent, growth)
 
 
 @inline
@@ -160,7 +174,7 @@ def fill_correlation(
     sign, offset = one, splat(1.0 - shift)
     diagonal, pad = add(offset, delta), one
     if slopes:
-        sign = where_less(splat(_DOMINANT), delta, splat(-1.0), zero)
+        sign = where_less(splat(DOMINANT), delta, splat(-1.0), zero)
         offset = mul(sign, offset)
         diagonal, pad = where_less(sign, zero, offset, delta), zero
     pair = 0
@@ -195,7 +209,7 @@ def fill_slope(
     value = K0
     for j in range(n):
         for i in range(j + 1, n):
-            h = _slope(power, polynomial, slope, _scaled(splat(terms[pair]), scale))
+            h = log_slope(power, polynomial, slope, scaled(splat(terms[pair]), scale))
             _place(w, D, ld, shape, j, i, mul(load(w, value), h))
             pair += 1
             value += LANES

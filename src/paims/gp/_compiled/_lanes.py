@@ -45,7 +45,7 @@ from paims.gp._compiled._tiles import (
     write,
 )
 
-_SINGULAR = 8.0 * 2.0**-52  # a pivot this small beside its diagonal entry is rounding error
+SINGULAR = 8.0 * 2.0**-52  # a pivot this small beside its diagonal entry is rounding error
 
 
 def layout(n: int, p: int, q: int, n_rows: int) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ def _factorise(w: FloatArray, D: int, L: int, inverse: int, total: int) -> None:
     A pivot that is rounding error makes the lane NaN, as a negative one does.
     """
     ld = LANES * total
-    one, nan, floor = splat(1.0), splat(math.nan), splat(_SINGULAR)
+    one, nan, floor = splat(1.0), splat(math.nan), splat(SINGULAR)
     for group in range(0, total + 3, GROUP):
         end = min(group + GROUP, total + 3)
         for j in range(0, min(end, total), 3):
