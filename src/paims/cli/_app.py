@@ -18,6 +18,7 @@ from paims.cli._running import (
     print_json,
     same_command,
     say,
+    tell,
     working,
 )
 from paims.cli._tables import (
@@ -288,7 +289,7 @@ def report(
         print_json({"file": out, "bytes": size, "answers": told})
     elif out != STANDARD:
         for answer in found:
-            typer.echo(f"{answer.question} {answer.short}.")
+            tell(f"{answer.question} {answer.short}.")
         say(f"Report written to {out}.")
 
 

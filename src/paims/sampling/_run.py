@@ -322,7 +322,7 @@ class ProgressLine:
     """One line on the terminal while a run goes on; silent off a terminal."""
 
     def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr.isatty()
+        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
         self._status: Any = None
         self._start = monotonic()
 
