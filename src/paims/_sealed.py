@@ -72,16 +72,6 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     A file that is replaced keeps its permissions. What is not a regular file, such as a device,
     is not replaced: that raises :class:`FileExistsError`.
     """
-    with replacing(path) as temporary, open(temporary, "r+b") as out:
-        yield out
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Make an empty file, to be filled by its name, that takes the place of ``path``.
-
-    As :func:`whole_file`, for libraries that open files themselves.
-    """
     permissions = 0o666
     with suppress(FileNotFoundError):
         before = path.stat().st_mode
@@ -89,28 +79,23 @@ def replacing(path: Path) -> Iterator[Path]:
             raise FileExistsError(errno.EEXIST, "It is not a regular file", str(path))
         permissions = stat.S_IMODE(before)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
+
+    def create(name: str, flags: int) -> int:
         # From the first byte on for nobody else's eyes than the file that is replaced was.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, permissions))
-        if permissions != 0o666:
-            os.chmod(temporary, permissions)
-        yield temporary
-        _flush(temporary)
+        return os.open(name, flags, permissions)
+
+    try:
+        with open(temporary, "xb", opener=create) as out:
+            if permissions != 0o666:
+                os.chmod(temporary, permissions)
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
         os.replace(temporary, path)
-        with suppress(OSError):  # Some systems do not open folders, some do not flush them.
-            _flush(path.parent)
+        _flush_folder(path.parent)
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
-
-
-def _flush(path: Path) -> None:
-    """Make the system write a file, or a folder's entries, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -211,6 +196,19 @@ def remove_remains(path: Path) -> None:
 
 def _seal(kind: str, content: Any) -> bytes:
     return f"{kind} sha256 {hashlib.sha256(content).hexdigest()}\n".encode().ljust(_BLOCK, b"\0")
+
+
+def _flush_folder(path: Path) -> None:
+    """Make the system write a folder's entries to the disk."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return  # Some systems do not open folders.
+    try:
+        with suppress(OSError):  # Some do not flush them.
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def put_array(parent: Any, name: str, array: Any, compressed: bool = True) -> None:

@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; says what to install if the extra ``app`` is missing."""
-    from paims.cli._streams import mend  # noqa: PLC0415
+    from paims.cli._streams import abandon, mend  # noqa: PLC0415 - loads nothing heavy
 
     mend()
     # Figures go to files; a backend that this machine does not have must not matter.
@@ -29,4 +29,9 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(1) from None
-    app()
+    try:
+        app()
+    except OSError as error:  # of the help or the version; commands explain their own
+        abandon(sys.stdout)
+        print(f"paims: {error.strerror or error}.", file=sys.stderr)
+        raise SystemExit(1) from None

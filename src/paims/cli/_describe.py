@@ -68,9 +68,9 @@ def _print_heading(console: Console, heading: str, rest: str = "") -> None:
 def _ranges(heading: str) -> RichTable:
     """An empty table of names with their ranges, and a note to each."""
     table = RichTable(box=SIMPLE, show_edge=False)
-    table.add_column(heading)
-    table.add_column("from", justify="right")
-    table.add_column("to", justify="right")
+    table.add_column(heading, overflow="fold")
+    table.add_column("from", justify="right", overflow="fold")
+    table.add_column("to", justify="right", overflow="fold")
     table.add_column("")
     return table
 
@@ -79,9 +79,9 @@ def _print_modes(modes: list[dict[str, Any]], console: Console) -> None:
     """A column for each mode, as there may be many inputs, and below what each says."""
     shown, more = modes[:_MOST_MODES], modes[_MOST_MODES:]
     table = RichTable(box=SIMPLE, show_edge=False)
-    table.add_column("mode")
+    table.add_column("mode", overflow="fold")
     for letter, _ in zip(ascii_uppercase, shown, strict=False):
-        table.add_column(letter, justify="right")
+        table.add_column(letter, justify="right", overflow="fold")
     table.add_row("probability", *(f"{mode['mass']:.3f}" for mode in shown))
     for name in modes[0]["length_scales"] if modes else ():
         table.add_row(
@@ -90,7 +90,7 @@ def _print_modes(modes: list[dict[str, Any]], console: Console) -> None:
     table.add_row("nugget", *(f"{mode['nugget']:.3g}" for mode in shown))
     console.print(table)
     for letter, mode in zip(ascii_uppercase, shown, strict=False):
-        console.print(f"{letter}: {visible(mode['says'])}")
+        console.print(f"{letter}: {visible(mode['says'])}", markup=False)
     if more:
         mass = sum(mode["mass"] for mode in more)
         console.print(f"{len(more)} more modes have probability {mass:.3f} together.")

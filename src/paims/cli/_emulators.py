@@ -10,7 +10,7 @@ import numpy as np
 
 from paims._arrays import FloatArray
 from paims._names import as_variables, visible
-from paims._sealed import replacing
+from paims._sealed import whole_file
 from paims.cli._running import CommandError, collected_warnings, working
 from paims.cli._tables import Table, write_text
 
@@ -164,8 +164,10 @@ def write_netcdf(path: Path, names: Sequence[str], values: FloatArray) -> None:
     for name, variable in zip(names, variables, strict=True):
         if name != variable:
             tree["posterior"][variable].attrs["long_name"] = visible(name)
+    # Whole in memory first: HDF5 does not survive a disk that is full.
+    content = tree.to_netcdf(None, engine="h5netcdf")
     try:
-        with replacing(path) as temporary:
-            tree.to_netcdf(temporary)
+        with whole_file(path) as out:
+            out.write(content)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror or error}.") from None

@@ -16,7 +16,7 @@ from paims.cli._running import (
     interruptible,
     say,
 )
-from paims.cli._tables import Table
+from paims.cli._tables import Table, is_same_file
 
 if TYPE_CHECKING:
     from paims.emulator import Emulator
@@ -84,14 +84,14 @@ class Resumable:
     ) -> Resumable:
         """The file that the user names, or one beside the emulator."""
         target = Path(save)
-        if target.resolve() == Path(runs).resolve():
-            raise CommandError(f"--save {save} is the table of runs: name another file.")
         name = target.stem if target.suffix in (".h5", ".hdf5") else target.name
         beside = target.with_name(f"{name}.checkpoint.h5")
         path = beside if checkpoint is None else Path(checkpoint)
         found = Resumable(path, checkpoint is not None, command)
         if path.resolve() == target.resolve():
             raise CommandError("--checkpoint and --save must be different files.")
+        if is_same_file(path, runs):
+            raise CommandError(f"--checkpoint {path} is the table of runs: name another file.")
         if checkpoint is None and path.exists() and not _is_checkpoint(path):
             raise CommandError(
                 f"{path}, where the checkpoint would be written, is another kind of file: name "

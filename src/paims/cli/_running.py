@@ -114,7 +114,7 @@ def _in_words(error: OSError | ImportError) -> str:
         return f"{error.filename}: {error.strerror or error}."
     if isinstance(error, FileNotFoundError):
         return "The working directory is not there any more; change to another."
-    return f"Standard output cannot be written: {error.strerror or error}."
+    return f"Standard output, or the disk, cannot be written: {error.strerror or error}."
 
 
 def same_command(context: typer.Context) -> str:

@@ -46,7 +46,9 @@ def write_output(text: str) -> None:
         sys.stdout.write(visible(text, keep="\n\t"))
     else:
         sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode(errors="backslashreplace"))
+        rest = memoryview(text.encode(errors="backslashreplace"))
+        while rest:  # Without a buffer of Python's, a full disk takes what it can and says so.
+            rest = rest[sys.stdout.buffer.write(rest) :]
     sys.stdout.flush()
 
 

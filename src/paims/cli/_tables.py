@@ -230,19 +230,44 @@ def _cell(value: Any) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
-def check_target(target: str, force: bool) -> None:
-    """Raise if a file could not be written, before the work that fills it."""
+def check_target(target: str, force: bool, *sources: str | None) -> None:
+    """Raise if a file could not be written, before the work that fills it.
+
+    Parameters
+    ----------
+    target : str
+    force : bool
+        Whether a file that exists may be replaced.
+    *sources : str or None
+        What the command reads: these files are never replaced.
+    """
     if target == STANDARD:
         return
     path = Path(target)
+    path.absolute()  # Raises in a working directory that was deleted.
     if path.is_dir():
         raise CommandError(f"{target} is a folder; give the name of a file.")
+    for source in sources:
+        if is_same_file(path, source):
+            raise CommandError(f"{target} is what is read from ({source}): name another file.")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{target} is not a regular file; give the name of one, or -.")
     if path.exists() and not force:
         raise CommandError(f"{target} exists already; --force replaces it.")
     if not path.parent.is_dir():
         raise CommandError(f"There is no folder {path.parent} to write {path.name} into.")
     if not os.access(path.parent, os.W_OK):
         raise CommandError(f"The folder {path.parent} cannot be written to.")
+
+
+def is_same_file(path: Path, other: str | None) -> bool:
+    """Whether two paths, by whatever names and links, are one file."""
+    if other is None or other == STANDARD:
+        return False
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
 
 
 def make_folder(folder: Path, names: Iterable[str], force: bool) -> None:
