@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,8 +59,12 @@ def select(table: Table, output: str | None, inputs: str | None, ignore: str | N
 
 
 def names_of(text: str | None) -> list[str]:
-    """Names in a text a,b,c."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    """Names in a text a,b,c; one that has a comma in it is quoted, as in a table."""
+    if text is None:
+        return []
+    rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
+    cells = rows[0] if len(rows) == 1 else text.split(",")
+    return [name.strip() for name in cells if name.strip()]
 
 
 @dataclass(frozen=True)
