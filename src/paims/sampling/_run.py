@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from paims._arrays import Array
+from paims._names import shortened, visible
 from paims._parallel import n_threads
 from paims.sampling._assembly import assemble
 from paims.sampling._checkpoint import Checkpoint
@@ -55,7 +56,7 @@ class Execution:
     max_evaluations: int | None = None
     max_seconds: float | None = None
     max_levels: int = 500
-    progress: bool = True
+    progress: bool | str = True
     checkpoint_every: float = 60.0
     executor: Any = None
     on_error: str = "raise"
@@ -319,10 +320,17 @@ class Interruptions:
 
 
 class ProgressLine:
-    """One line on the terminal while a run goes on; silent off a terminal."""
+    """One line on the terminal while a run goes on; silent off a terminal.
 
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr is not None and sys.stderr.isatty()
+    Parameters
+    ----------
+    wanted : bool or str
+        A text is what the line begins with.
+    """
+
+    def __init__(self, wanted: bool | str) -> None:
+        self._wanted = bool(wanted) and sys.stderr is not None and sys.stderr.isatty()
+        self._begin = f"{shortened(visible(wanted), 40)}: " if isinstance(wanted, str) else ""
         self._status: Any = None
         self._start = monotonic()
 
@@ -330,7 +338,9 @@ class ProgressLine:
         if self._wanted:
             from rich.console import Console  # noqa: PLC0415 - only when there is a terminal
 
-            self._status = Console(stderr=True).status("level 0: drawing from the reference")
+            self._status = Console(stderr=True).status(
+                self._line("level 0: drawing from the reference")
+            )
             self._status.start()
         return self
 
@@ -350,8 +360,17 @@ class ProgressLine:
         info, n_evaluations = progress.infos[-1], progress.counts.n_evaluations
         speed = n_evaluations / max(monotonic() - self._start, 1e-9)
         self._status.update(
-            f"level {info.level}: beta {info.beta:.3g}, effective size {info.effective_size:.0f}, "
-            f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
-            f"{info.second_acceptance:.0%} in the second stage, {n_evaluations} evaluations, "
-            f"{speed:.0f}/s"
+            self._line(
+                f"level {info.level}: beta {info.beta:.3g}, effective size "
+                f"{info.effective_size:.0f}, "
+                f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
+                f"{info.second_acceptance:.0%} in the second stage, {n_evaluations} evaluations, "
+                f"{speed:.0f}/s"
+            )
         )
+
+    def _line(self, text: str) -> Any:
+        """A text of rich's, to which a name is no markup."""
+        from rich.text import Text  # noqa: PLC0415 - only when there is a terminal
+
+        return Text(self._begin + text)

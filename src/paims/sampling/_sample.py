@@ -84,7 +84,7 @@ def sample(
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
     max_levels: int = 500,
-    progress: bool = True,
+    progress: bool | str = True,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     executor: Any = None,
@@ -143,7 +143,7 @@ def sample(
     max_levels : int
         Most annealing levels.
     progress : bool
-        Show progress, when standard error is a terminal.
+        Show progress, when standard error is a terminal; a text is what the line begins with.
     checkpoint : str or path, optional
         File that the run is written to after each level. If it is there and holds the same run,
         the run goes on from it and ends with the same draws, to the bit; so does
@@ -247,7 +247,7 @@ def resume(
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
     max_levels: int = 500,
-    progress: bool = True,
+    progress: bool | str = True,
     checkpoint_every: float = 60.0,
     executor: Any = None,
     on_error: str = "raise",
