@@ -168,7 +168,14 @@ def fit(
 
     A fit that was interrupted goes on when the command is given again.
     """
-    from paims.cli._fit import Resumable, fit_and_save, fixed_or_estimated, names_of, select  # noqa: PLC0415 - slow to import
+    from paims.cli._fit import (  # noqa: PLC0415 - slow to import
+        Resumable,
+        fit_and_save,
+        fixed_or_estimated,
+        names_of,
+        saved_already,
+        select,
+    )
 
     if save == STANDARD:
         raise CommandError("An emulator cannot go to standard output; give --save a file name.")
@@ -187,13 +194,16 @@ def fit(
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
     facts = fit_and_save(table, selection, arguments, as_json, resumable, save)
-    if as_json:
-        print_json({"file": save, **facts})
-        return
+    try:
+        if as_json:
+            print_json({"file": save, **facts})
+            return
 
-    from paims.cli._describe import print_emulator  # noqa: PLC0415 - slow to import
+        from paims.cli._describe import print_emulator  # noqa: PLC0415 - slow to import
 
-    print_emulator(facts)
+        print_emulator(facts)
+    except KeyboardInterrupt:
+        raise saved_already(save) from None
     say(f"Saved to {save}. Next: paims report {save}")
 
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
-from types import FrameType
 from typing import Any, ParamSpec
 
 import typer
@@ -91,7 +88,7 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             say(f"\npaims: interrupted. {stop}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except KeyboardInterrupt:
-            say("\npaims: interrupted. Nothing was written.")
+            say("\npaims: interrupted. A file is written whole or not at all.")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             # Whoever read our output has stopped reading; that is theirs to decide.
@@ -162,26 +159,3 @@ def working(text: str, quiet: bool = False) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Notice Ctrl-C even where the work below turns it into an early end.
-
-    Yields a function that tells whether it was pressed.
-    """
-    pressed = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -234,8 +234,24 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         FitInterrupted
-            On Ctrl-C or SIGTERM, a KeyboardInterrupt that says how to go on.
+            On Ctrl-C or SIGTERM, a KeyboardInterrupt that says how to go on. The emulator is what
+            it was before.
         """
+        before = dict(vars(self))
+        try:
+            return self._fitted(X, y, checkpoint, checkpoint_every, executor)
+        except KeyboardInterrupt:
+            self.__dict__ = before  # as it was, in one step
+            raise
+
+    def _fitted(
+        self,
+        X: Any,
+        y: Any,
+        checkpoint: str | os.PathLike[str] | None,
+        checkpoint_every: float,
+        executor: Any,
+    ) -> Emulator:
         check_choice("goal", self.goal, ("posterior", "optimum", "map"))
         check_choice("predictive", self.predictive, ("student_t", "gaussian"))
         refuse_text("X", X)

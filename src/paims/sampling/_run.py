@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Generator, Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
-from paims._arrays import Array
 from paims._names import shortened, visible
 from paims._parallel import n_threads
 from paims.sampling._assembly import assemble
 from paims.sampling._checkpoint import Checkpoint
+from paims.sampling._interruptions import Interruptions, Terminated
 from paims.sampling._level import (
     LevelInfo,
     Progress,
@@ -33,10 +30,7 @@ from paims.sampling._recycling import recycle
 from paims.sampling._result import SampleResult, SamplingWarning, Status
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._target import (
-    Answer,
-    Density,
     DensityError,
-    Evaluator,
     Limits,
     Points,
     StopSampling,
@@ -102,13 +96,13 @@ def run(
     every = None if checkpoint is None else execution.checkpoint_every
     go_on = "" if checkpoint is None else _how_to_go_on(checkpoint.path)
     with (
-        evaluating(execution.executor, every, execution.batch_timeout) as evaluator,
         Interruptions() as interruptions,
+        evaluating(execution.executor, every, execution.batch_timeout, interruptions) as evaluator,
         ProgressLine(execution.progress) as line,
     ):
         target = replace(
             target,
-            evaluator=interruptions.allowed_in(evaluator),
+            evaluator=evaluator,
             limits=execution.limits(),
             recorder=checkpoint,
             counts=progress.counts,
@@ -129,6 +123,8 @@ def run(
             if progress.state is not None:
                 with suppress(Exception):  # The error matters more than what there is.
                     error.result = assemble(progress, plan, target, _FAILED, go_on)
+            if go_on:
+                error.args = (f"{error} {go_on}",)
             raise
         finally:
             if checkpoint is not None:
@@ -136,8 +132,8 @@ def run(
         if progress.state is None:
             raise _nothing(status, go_on)
         result = assemble(progress, plan, target, status, go_on)
-        if interruptions.waiting is not None:
-            result = replace(result, status=_interrupted(interruptions.waiting))
+    if interruptions.arrived is not None:
+        result = replace(result, status=_interrupted(interruptions.arrived))
     for text in result.warnings:
         warnings.warn(text, SamplingWarning, stacklevel=3)
     return result
@@ -237,86 +233,10 @@ def _nothing(status: Status, go_on: str) -> BaseException:
     )
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as an interruption."""
-
-
 def _interrupted(interruption: KeyboardInterrupt) -> Status:
     if isinstance(interruption, Terminated):
         return Status("interrupted", "terminated by a signal")
     return Status("interrupted", "interrupted from the keyboard")
-
-
-class Interruptions:
-    """Ctrl-C and SIGTERM, taken only where nothing is lost by it.
-
-    One that arrives while the density is evaluated is raised there. Any other waits until the
-    step that it falls into is done: a level, or the writing of a file, is never left half way.
-
-    Signals that the program handles itself, and threads other than the main one, are left alone.
-    What the signals did before is restored in the end.
-
-    Attributes
-    ----------
-    waiting : KeyboardInterrupt or None
-        An interruption that has not been raised yet.
-    """
-
-    def __init__(self) -> None:
-        self.waiting: KeyboardInterrupt | None = None
-        self._allowed = False
-        self._process = os.getpid()
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Interruptions:
-        if threading.current_thread() is threading.main_thread():
-            defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-            for number, default in defaults.items():
-                if signal.getsignal(number) is default:
-                    self._before[number] = signal.signal(number, self._arrived)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
-        interruption = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
-        # A worker process that was forked from this one has the handler too.
-        if self._allowed or os.getpid() != self._process:
-            raise interruption
-        self.waiting = interruption
-
-    def check(self) -> None:
-        """Raise what has arrived."""
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            raise waiting
-
-    def allowed_in(self, evaluator: Evaluator) -> Evaluator:
-        """Let interruptions through while an evaluator works."""
-
-        def evaluate(
-            density: Density, theta: Array
-        ) -> Generator[tuple[Array, Answer], None, None]:
-            with closing(evaluator(density, theta)) as answers:
-                while True:
-                    try:
-                        self._allowed = True
-                        self.check()
-                        answer = next(answers, None)
-                    finally:
-                        self._allowed = False
-                    if answer is None:
-                        return
-                    yield answer
-
-        return evaluate
 
 
 class ProgressLine:
