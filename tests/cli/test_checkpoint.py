@@ -117,7 +117,7 @@ def test_the_runs_are_never_replaced(invoke: Invoke, runs: Path) -> None:
     before = runs.read_bytes()
     result = invoke(*FIT, "--save", runs.name, "--force")
     assert result.exit_code == 1
-    assert "is the table of runs: name another file" in result.stderr
+    assert "is what is read from (runs.csv): name another file" in result.stderr
     assert runs.read_bytes() == before
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from paims.cli._running import (
     collected_warnings,
     say,
 )
-from paims.cli._tables import Table
+from paims.cli._tables import Table, is_same_file
 
 if TYPE_CHECKING:
     from paims.emulator import Emulator
@@ -59,8 +61,12 @@ def select(table: Table, output: str | None, inputs: str | None, ignore: str | N
 
 
 def names_of(text: str | None) -> list[str]:
-    """Names in a text a,b,c."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    """Names in a text a,b,c; one that has a comma in it is quoted, as in a table."""
+    if text is None:
+        return []
+    rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
+    cells = rows[0] if len(rows) == 1 else text.split(",")
+    return [name.strip() for name in cells if name.strip()]
 
 
 @dataclass(frozen=True)
@@ -86,14 +92,14 @@ class Resumable:
     ) -> Resumable:
         """The file that the user names, or one beside the emulator."""
         target = Path(save)
-        if target.resolve() == Path(runs).resolve():
-            raise CommandError(f"--save {save} is the table of runs: name another file.")
         name = target.stem if target.suffix in (".h5", ".hdf5") else target.name
         beside = target.with_name(f"{name}.checkpoint.h5")
         path = beside if checkpoint is None else Path(checkpoint)
         found = Resumable(path, checkpoint is not None, command)
         if path.resolve() == target.resolve():
             raise CommandError("--checkpoint and --save must be different files.")
+        if is_same_file(path, runs):
+            raise CommandError(f"--checkpoint {path} is the table of runs: name another file.")
         if checkpoint is None and path.exists() and not _is_checkpoint(path):
             raise CommandError(
                 f"{path}, where the checkpoint would be written, is another kind of file: name "

@@ -12,6 +12,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
+from paims._names import shortened, visible
 from paims._parallel import n_threads
 from paims.sampling._assembly import assemble
 from paims.sampling._checkpoint import Checkpoint
@@ -254,8 +255,8 @@ class ProgressLine:
     """
 
     def __init__(self, wanted: bool | str) -> None:
-        self._wanted = bool(wanted) and sys.stderr.isatty()
-        self._begin = f"{wanted}: " if isinstance(wanted, str) else ""
+        self._wanted = bool(wanted) and sys.stderr is not None and sys.stderr.isatty()
+        self._begin = f"{shortened(visible(wanted), 40)}: " if isinstance(wanted, str) else ""
         self._status: Any = None
         self._start = monotonic()
 
@@ -264,7 +265,7 @@ class ProgressLine:
             from rich.console import Console  # noqa: PLC0415 - only when there is a terminal
 
             self._status = Console(stderr=True).status(
-                f"{self._begin}level 0: drawing from the reference"
+                self._line("level 0: drawing from the reference")
             )
             self._status.start()
         return self
@@ -285,9 +286,17 @@ class ProgressLine:
         info, n_evaluations = progress.infos[-1], progress.counts.n_evaluations
         speed = n_evaluations / max(monotonic() - self._start, 1e-9)
         self._status.update(
-            f"{self._begin}level {info.level}: beta {info.beta:.3g}, effective size "
-            f"{info.effective_size:.0f}, "
-            f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
-            f"{info.second_acceptance:.0%} in the second stage, {n_evaluations} evaluations, "
-            f"{speed:.0f}/s"
+            self._line(
+                f"level {info.level}: beta {info.beta:.3g}, effective size "
+                f"{info.effective_size:.0f}, "
+                f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
+                f"{info.second_acceptance:.0%} in the second stage, {n_evaluations} evaluations, "
+                f"{speed:.0f}/s"
+            )
         )
+
+    def _line(self, text: str) -> Any:
+        """A text of rich's, to which a name is no markup."""
+        from rich.text import Text  # noqa: PLC0415 - only when there is a terminal
+
+        return Text(self._begin + text)
