@@ -38,7 +38,7 @@ def render_report(
     held_out: tuple[Any, Any] | None = None,
     new_inputs: Any = None,
     title: str | None = None,
-    numbers: Study | None = None,
+    numbers: Study | Any = None,
     criteria: Iterable[Criterion] = CRITERIA,
 ) -> str:
     """Write the report on an emulator as one HTML page.
@@ -54,7 +54,8 @@ def render_report(
         Inputs to tabulate predictions at; some points of the box of the runs by default.
     title : str, optional
     numbers : Study, optional
-        Of the same emulator and held-out runs, if it is known already.
+        Of the same emulator and held-out runs, if it is known already; a SeveralStudy for an
+        emulator of several outputs, for which criteria and new inputs have no use.
     criteria : iterable of callables
         That decide whether the emulator is called trustworthy; see :func:`answers`.
 
@@ -65,6 +66,12 @@ def render_report(
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
 
     provenance = Provenance() if provenance is None else provenance
+    if hasattr(emulator, "outputs_"):
+        from paims.report._several import SeveralStudy, render_several  # noqa: PLC0415 - knows this
+
+        known = numbers if isinstance(numbers, SeveralStudy) else None
+        return render_several(emulator, provenance, held_out=held_out, title=title, numbers=known)
+    assert numbers is None or isinstance(numbers, Study)
     numbers = study(emulator, held_out) if numbers is None else numbers
     live = page_mixture(emulator)
     facts = emulator_facts(emulator, provenance)
