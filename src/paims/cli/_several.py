@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from paims._arrays import FloatArray
-from paims.cli._describe import loo_as_dict, validation_as_dict
+from paims._names import visible
+from paims.cli._describe import (
+    _console,
+    _named,
+    _print_heading,
+    loo_as_dict,
+    validation_as_dict,
+)
 from paims.cli._emulators import _blocks, prediction_columns
 from paims.cli._running import CommandError
 from paims.cli._tables import Table
@@ -96,17 +103,18 @@ def _as_dict(one: Checked) -> dict[str, Any]:
 
 def print_diagnosed(title: str, told: dict[str, Any]) -> None:
     """One row for each output; of many the worst."""
-    console = Console(highlight=False)
-    console.print(f"[bold]{title}[/bold]")
+    console = _console()
+    _print_heading(console, visible(title))
     ranked = sorted(told["outputs"].items(), key=lambda item: item[1]["scores"]["q2"])
     shown = ranked if len(ranked) <= _SHOWN else ranked[:_SHOWN]
     table = _table("output", "typical error", "explained", "inside 95 %", "")
     for name, checks in shown:
         scores = checks["scores"]
         wrong = [key for key, check in checks["checks"].items() if not check["passed"]]
-        mark = "[green]ok[/green]" if checks["passed"] else f"[red]LOOK[/red] {', '.join(wrong)}"
+        mark = Text("ok", "green") if checks["passed"] else Text("LOOK", "red")
+        mark.append(f" {', '.join(wrong)}" if not checks["passed"] else "")
         table.add_row(
-            name,
+            _named(name),
             f"{scores['rmse']:.4g}",
             f"{scores['q2']:.4f}",
             f"{scores['coverage_95']:.1%}",
@@ -124,19 +132,20 @@ def print_diagnosed(title: str, told: dict[str, Any]) -> None:
 
 def print_several(facts: dict[str, Any]) -> None:
     """Outputs and settings as tables."""
-    console = Console(highlight=False)
-    names, source = facts["outputs"], f", from {facts['source']}" if facts["source"] else ""
-    console.print(f"[bold]Emulator of {len(names)} outputs[/bold]: {facts['n_runs']} runs{source}")
+    console = _console()
+    source = f", from {visible(facts['source'])}" if facts["source"] else ""
+    heading = f"Emulator of {len(facts['outputs'])} outputs"
+    _print_heading(console, heading, f": {facts['n_runs']} runs{source}")
     inputs = _table("input", "from", "to", "")
     for row in facts["inputs"]:
         note = "" if row["varies"] else "one value only: left out"
-        inputs.add_row(row["name"], f"{row['lower']:.6g}", f"{row['upper']:.6g}", note)
+        inputs.add_row(_named(row["name"]), f"{row['lower']:.6g}", f"{row['upper']:.6g}", note)
     console.print(inputs)
-    console.print(f"{facts['way']}: {facts['why']}", markup=False)
+    console.print(f"{facts['way']}: {visible(facts['why'])}")
     table = _table("learnt", "runs", "modes", "nugget", "evaluations", "effective size")
     for row in facts["learnt"][:_SHOWN]:
         table.add_row(
-            row["name"],
+            _named(row["name"]),
             str(row["n_runs"]),
             str(row["n_modes"]),
             f"{row['nugget']:.3g}",
@@ -147,14 +156,14 @@ def print_several(facts: dict[str, Any]) -> None:
     if len(facts["learnt"]) > _SHOWN:
         console.print(f"and {len(facts['learnt']) - _SHOWN} more")
     for text in facts["certain"]:
-        console.print(f"{text}: predicted without uncertainty", markup=False)
+        console.print(f"{visible(text)}: predicted without uncertainty")
     settings = facts["settings"]
     console.print(
         f"{settings['kernel']} kernel, {settings['mean']} trend, {settings['prior']} prior; "
         f"seed {settings['random_state']}"
     )
     for text in facts["warnings"]:
-        console.print(f"[yellow]warning:[/yellow] {text}")
+        console.print(Text.assemble(("warning:", "yellow"), f" {visible(text)}"))
 
 
 def _table(*headings: str) -> RichTable:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import shortened, visible
 from paims.emulator import Emulator
 from paims.emulator._description import Provenance
 from paims.emulator._several_description import Checked, check_outputs, several_facts
 from paims.plots import _style
 from paims.report._figures import Figure, _canvas, _coverage, _figure, _residuals
 from paims.report._mixture import page_mixture
-from paims.report._page import CITATION, _asset, _json
+from paims.report._page import CITATION, _asset, _json, _policy, page_template
 from paims.report._verdict import Answer, number
 
 __all__ = ["SeveralStudy", "render_several", "several_answers", "several_study"]
@@ -106,20 +107,16 @@ def render_several(
     numbers: SeveralStudy | None = None,
 ) -> str:
     """Write the report on an emulator of several outputs as one HTML page."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
-
     study = several_study(emulator, held_out) if numbers is None else numbers
     facts = several_facts(emulator, provenance)
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["g"] = number
-    template = environment.from_string(_asset("several.html.jinja"))
+    template = page_template("several.html.jinja")
+    script = "\n" + _asset("mixture.js") + "\n" + _asset("field.js")
     data = page_field(emulator)
-    return template.render(
+    page: str = template.render(
         title=title or f"Emulator of {len(emulator.output_names_)} outputs",
         css=_asset("report.css"),
-        scripts=_asset("mixture.js") + "\n" + _asset("field.js"),
+        script=script,
+        policy=_policy(script),
         data=None if data is None else _json(data),
         field=is_field(emulator),
         curve=_curve(emulator) if is_field(emulator) else None,
@@ -133,6 +130,7 @@ def render_several(
         warnings=facts["warnings"],
         citation=CITATION.format(version=provenance.versions.get("paims", "unknown")),
     )
+    return page
 
 
 def _settings(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -224,7 +222,7 @@ def page_field(emulator: Emulator) -> dict[str, Any] | None:
     scalings = [mapping.scalings[j] for j in shown]
     E = mapping.residuals
     return {
-        "names": [names[j] for j in shown],
+        "names": [shortened(visible(names[j]), 40) for j in shown],
         "positions": positions(tuple(names[j] for j in shown)),
         "curve": is_field(emulator),
         "mixtures": live,
