@@ -1,4 +1,8 @@
 """Tables."""
+
 from __future__ import annotations
-def report(store):
+
+
+def report(store: object) -> str:
+    """Nothing yet."""
     return ""

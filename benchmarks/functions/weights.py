@@ -69,7 +69,9 @@ def measure(cell: Cell) -> dict[str, Any]:
             way: score(_mixed(members, weights), data.y_test, data.unit)
             for way, weights in ways.items()
         },
-        "weights": {way: {k: round(w, 4) for k, w in found.items()} for way, found in ways.items()},
+        "weights": {
+            way: {k: round(w, 4) for k, w in found.items()} for way, found in ways.items()
+        },
         "evidence": {name: member.comparable for name, member in members.items()},
         "evidence_error": {name: member.error for name, member in members.items()},
         "reference_evidence": {name: member.reference for name, member in members.items()},

@@ -39,9 +39,7 @@ def cells(options: Options) -> list[Cell]:
     ]
 
 
-def fit_and_score(
-    module: Any, options: dict[str, Any], data: Runs, seed: int
-) -> dict[str, Any]:
+def fit_and_score(module: Any, options: dict[str, Any], data: Runs, seed: int) -> dict[str, Any]:
     """Times of a fit and of predictions, and the scores of the predictions."""
     with Clock() as fitting:
         predict = module.fit(data.X, data.y, seed, **options)

@@ -156,7 +156,7 @@ def test_file_of_a_newer_schema(emulator: paims.Emulator, tmp_path: Path) -> Non
     with changed(path) as file:
         file.attrs["schema"] = storage.SCHEMA + 1
         file.attrs["version"] = "99.0"
-    with pytest.raises(EmulatorFileError, match=r"schema 2, written by version 99.0.*Upgrade"):
+    with pytest.raises(EmulatorFileError, match=r"schema 3, written by version 99.0.*Upgrade"):
         paims.load_emulator(path)
 
 
@@ -359,7 +359,8 @@ FORGED: dict[str, tuple[Any, str]] = {
     ),
     "no draws": (
         lambda file: [
-            forge_array(file, f"ensemble/{name}", lambda v: v[:0]) for name in ("draws", "weights")
+            forge_array(file, f"ensemble/{name}", lambda v: v[:0])
+            for name in ("draws", "weights", "which")
         ],
         "its mixture is empty",
     ),

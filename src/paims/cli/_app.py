@@ -131,11 +131,8 @@ def fit(
     ),
     kernel: Annotated[
         str,
-        typer.Option(
-            help="{kernels}; several as a,b,c: the one with the highest evidence; "
-            "auto: of the smooth ones."
-        ),
-    ] = "squared_exponential",
+        typer.Option(help="{kernels}; several as a,b,c are averaged; auto: of the smooth ones."),
+    ] = "auto",
     mean: Annotated[str, typer.Option(help="Trend: {means}.")] = "linear",
     prior: Annotated[
         str,

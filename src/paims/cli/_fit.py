@@ -102,7 +102,7 @@ class Resumable:
         return found
 
     def files(self) -> list[Path]:
-        """Those that there are: the checkpoint's own, and of a comparison of kernels."""
+        """Those that there are: the first kernel's, and those of further ones."""
         path = self.path
         beside = path.parent.glob(f"{glob.escape(path.stem)}.kernel[0-9]*{path.suffix}")
         own = [

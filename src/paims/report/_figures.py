@@ -176,6 +176,7 @@ def _logarithmic_draws(study: Study) -> tuple[SampleResult, list[Mode], list[str
     result = replace(
         emulator.result_,
         draws=np.log10(np.column_stack(columns)),
+        weights=emulator.weights_,
         names=tuple(f"log10 {label}" for label in labels),
         posterior=None,
     )
