@@ -176,7 +176,8 @@ def _modes(study: Study) -> Answer:
     start = f"Under the {kernel} kernel the" if study.kernels else "The"
     text = (
         f"{start} runs allow {len(modes)} explanations, with probabilities {shares}. A single "
-        f"best fit would pick one and hide the rest; these predictions weigh all of them. {listed}."
+        "best fit would pick one and hide the rest; these predictions weigh all of them. "
+        f"{listed}."
     )
     return Answer("modes", question, f"Yes: {len(modes)} explanations of the runs", text, "care")
 
