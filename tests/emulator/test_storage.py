@@ -359,8 +359,7 @@ FORGED: dict[str, tuple[Any, str]] = {
     ),
     "no draws": (
         lambda file: [
-            forge_array(file, f"ensemble/{name}", lambda v: v[:0])
-            for name in ("draws", "weights", "which")
+            forge_array(file, f"ensemble/{name}", lambda v: v[:0]) for name in ("draws", "weights")
         ],
         "its mixture is empty",
     ),

@@ -142,6 +142,8 @@ def sample_kernels(
     asked: Emulator,
     execution: Execution,
     seed: int | None,
+    *,
+    stacked: bool = True,
 ) -> tuple[list[KernelFit], KernelEvidence]:
     """Sample the posterior under each kernel, and weigh the kernels by their evidence.
 
@@ -156,6 +158,8 @@ def sample_kernels(
     execution : Execution
     seed : int or None
         Of every run; None takes that of the first kernel's checkpoint, or any.
+    stacked : bool
+        Whether runs that are left out count too.
 
     Returns
     -------
@@ -184,8 +188,8 @@ def sample_kernels(
     if len(posteriors) == 1:
         return [KernelFit(posteriors[0], results[0])], evidence
     probability = np.array(list(evidence.weights().values()))
-    stacked = stacking_weights(posteriors, results)
-    weights = probability if stacked is None else 0.5 * (probability + stacked)
+    found_best = stacking_weights(posteriors, results) if stacked else None
+    weights = probability if found_best is None else 0.5 * (probability + found_best)
     kept = [i for i in np.argsort(weights)[::-1] if weights[i] >= _NEGLIGIBLE]
     total = weights[kept].sum()
     fits = [KernelFit(posteriors[i], results[i], float(weights[i] / total)) for i in kept]

@@ -19,6 +19,7 @@ estimate would be off by a factor of two with an error that says nothing of it.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,18 +83,11 @@ def comparable_evidence(
 
 def _comparison_posterior(posterior: Posterior) -> Posterior:
     """The posterior under the prior of comparisons."""
-    nugget = posterior.nugget
-    if nugget.uses_information:
-        nugget = EstimatedNugget(SpikeSlabNugget())
-    return Posterior(
-        posterior.X,
-        posterior.y,
-        posterior.kernel,
-        posterior.mean,
-        comparison_prior(posterior.kernel),
-        nugget,
-        n_jobs=posterior.n_jobs,
-    )
+    other = copy(posterior)
+    other.prior = comparison_prior(posterior.kernel)
+    if posterior.nugget.uses_information:
+        other.nugget = EstimatedNugget(SpikeSlabNugget())
+    return other
 
 
 def _log_mean_ratio(other: Posterior, result: SampleResult) -> tuple[float, float]:

@@ -192,7 +192,6 @@ def _described(
     found = describe(mode, fit.posterior, inputs, names, fit.result.log_evidence)
     return replace(
         found,
-        kernel=fit.name,
         mass=fit.weight * found.mass,
         mass_error=fit.weight * found.mass_error,
         log_density=found.log_density + float(np.log(fit.weight)),
@@ -205,10 +204,10 @@ def _before_sampling(
     """Refuse a checkpoint of another run, or say how long a new one will take."""
     refuse_other_runs(posteriors, asked, execution, seed)
     begun = execution.checkpoint is not None and execution.checkpoint.exists()
-    if not begun and execution.executor is None:
+    if not begun and execution.executor is None and execution.alike:
         first = posteriors[0]
-        points = sizes(len(posteriors), asked.n_samples, first.n_params)
-        announce(first, points, asked.scheme, execution.progress)
+        points = sizes(len(posteriors), asked.n_samples, first.n_params) * execution.alike
+        announce(first, points, asked.scheme, bool(execution.progress))
 
 
 def scaled_posteriors(

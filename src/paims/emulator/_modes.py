@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from paims._arrays import FloatArray
 from paims.diagnostics import sobol_indices
+from paims.emulator._averaging import label
 from paims.emulator._scaling import InputScaling
 from paims.gp import Posterior
 from paims.gp._means import is_polynomial
@@ -211,6 +212,7 @@ def describe(
         effects=effects,
         curvatures=curvatures,
         noise=float(np.sqrt(nugget * S2 / (posterior.n_runs - posterior.n_basis - 2))),
+        kernel=label(posterior.kernel),
     )
 
 

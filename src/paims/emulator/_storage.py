@@ -1,6 +1,6 @@
 """Save and load an emulator: one HDF5 file that holds data only, and is read without pickle.
 
-Schema 2::
+Schema 1, and 2 with several kernels::
 
     /                attributes: format, schema, version (of the library that wrote it)
     /settings        constructor arguments, as JSON
@@ -8,13 +8,11 @@ Schema 2::
     /inputs/...      exponent, lower, width: the scaling of the inputs
     /output          exponent, shift, scale: that of the outputs
     /runs/X, y       scaled runs
-    /ensemble/...    draws, weights, which: the components of the mixture and their kernels
+    /ensemble/...    draws, weights: the components of the mixture; which: their kernels
     /result/...      what the sampler gave; /result/posterior/... for goal="optimum"
     /result2/...     what it gave under the second kernel, and so on
 
     /provenance      where it comes from, as JSON, if that was given
-
-Schema 1 had one kernel: no ``which``, and nothing of weights in /about.
 
 The file has a checksum, which is verified before HDF5 reads it. Nothing that a file says is
 executed: numbers, names and the library's own objects can be stored as JSON; what a user has
@@ -48,7 +46,10 @@ from paims.inference import density
 from paims.sampling import SampleResult, Scheme, SearchInfo, Status
 
 FORMAT = "paims-emulator"
+#: The newest that is read: 2 for several kernels, and for several outputs, which
+#: ``_several_storage`` describes.
 SCHEMA = 2
+_SCHEMA_OF_ONE = 1
 
 _NAMED: list[type] = [
     *gp.KERNELS.values(),
@@ -78,6 +79,27 @@ def save_with_provenance(
     An interruption leaves what was there before. :func:`paims.load_emulator` reads the file as any
     other.
     """
+    settings = _settings(emulator)  # raises before anything is written
+
+    def fill(file: Any) -> None:
+        several = hasattr(emulator, "outputs_")
+        one = not several and len(emulator.kernel_weights_) == 1
+        schema = _SCHEMA_OF_ONE if one else SCHEMA
+        file.attrs.update(format=FORMAT, schema=schema, version=paims.__version__)
+        if several:
+            from paims.emulator._several_storage import put_several  # noqa: PLC0415 - knows this
+
+            put_json(file, "settings", settings)
+            put_several(file, emulator)
+        else:
+            put_emulator(file, emulator)
+        if provenance is not None:
+            put_json(file, "provenance", dataclasses.asdict(provenance))
+
+    write_sealed(Path(path), FORMAT, fill)
+
+
+def _settings(emulator: Emulator) -> dict[str, Any]:
     settings = {
         name: encode(name, value)
         for name, value in emulator.get_params(deep=False).items()
@@ -85,31 +107,23 @@ def save_with_provenance(
     }
     seed = emulator.random_state
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
+    return settings
 
-    def fill(file: Any) -> None:
-        file.attrs.update(format=FORMAT, schema=SCHEMA, version=paims.__version__)
-        put_json(file, "settings", settings)
-        put_json(file, "about", _about(emulator))
-        _put_arrays(file, "inputs", dataclasses.asdict(emulator.inputs_))
-        put_json(file, "output", dataclasses.asdict(emulator.output_))
-        _put_arrays(file, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
-        ensemble = emulator.ensemble_
-        which = np.zeros(len(ensemble.draws), dtype=np.int64)
-        _put_arrays(
-            file,
-            "ensemble",
-            {
-                "draws": ensemble.draws,
-                "weights": ensemble.weights,
-                "which": which if ensemble.which is None else ensemble.which,
-            },
-        )
-        for i, result in enumerate(emulator.results_.values()):
-            _put_result(file, _result_name(i), result)
-        if provenance is not None:
-            put_json(file, "provenance", dataclasses.asdict(provenance))
 
-    write_sealed(Path(path), FORMAT, fill)
+def put_emulator(group: Any, emulator: Emulator) -> None:
+    """Write an emulator of one output."""
+    put_json(group, "settings", _settings(emulator))
+    put_json(group, "about", _about(emulator))
+    _put_arrays(group, "inputs", dataclasses.asdict(emulator.inputs_))
+    put_json(group, "output", dataclasses.asdict(emulator.output_))
+    _put_arrays(group, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
+    ensemble = emulator.ensemble_
+    arrays: dict[str, Any] = {"draws": ensemble.draws, "weights": ensemble.weights}
+    if ensemble.which is not None:
+        arrays["which"] = ensemble.which
+    _put_arrays(group, "ensemble", arrays)
+    for i, result in enumerate(emulator.results_.values()):
+        _put_result(group, _result_name(i), result)
 
 
 def load_emulator(path: str | os.PathLike[str]) -> Emulator:
@@ -179,6 +193,15 @@ def _check_header(file: Any, path: Path) -> None:
 
 
 def _read(file: Any) -> Emulator:
+    if "several" in file:
+        from paims.emulator._several_storage import get_several  # noqa: PLC0415 - knows this
+
+        return get_several(file)
+    return get_emulator(file)
+
+
+def get_emulator(file: Any) -> Emulator:
+    """Read an emulator of one output."""
     settings = {name: decode(value) for name, value in get_json(file, "settings").items()}
     about = get_json(file, "about")
     emulator = Emulator(**settings)
@@ -309,14 +332,21 @@ def _demand(condition: bool, otherwise: str) -> None:
 def _about(emulator: Emulator) -> dict[str, Any]:
     names = getattr(emulator, "feature_names_in_", None)
     modes = [emulator.map_, *emulator.modes_]
+    several = len(emulator.kernel_weights_) > 1
     return {
         "n_features": emulator.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
         "input_names": list(emulator.map_.input_names),
         "modes": [
-            {key: encode(key, value) for key, value in vars(mode).items()} for mode in modes
+            {
+                key: encode(key, value)
+                for key, value in vars(mode).items()
+                if several or key != "kernel"  # which readers of schema 1 do not know
+            }
+            for mode in modes
         ],
         "compression": dataclasses.asdict(emulator.compression_),
+        "kernel": encode("kernel", emulator.posterior_.kernel),
         "kernels": [
             {"kernel": encode("kernel", one.posterior.kernel), "weight": one.weight}
             for one in emulator._fit.kernels
