@@ -13,7 +13,7 @@ from sklearn.base import clone
 from tests.emulator.test_checkpoint import assert_same, interrupted
 
 import paims
-from paims.emulator import _checks as duration
+from paims.emulator import _forecast as duration
 from paims.emulator._choosing import AUTO, candidates, choose, comparison_sizes, in_words, label
 from paims.emulator._execution import Execution
 from paims.emulator._fit import scaled_posteriors

@@ -36,6 +36,14 @@ class ExitCode(IntEnum):
 class CommandError(Exception):
     """An error that its user can mend; the message says how."""
 
+    code = ExitCode.ERROR
+
+
+class NeedsConsent(CommandError):
+    """Something that is only done if the command line says that it should."""
+
+    code = ExitCode.USAGE
+
 
 class Interrupted(Exception):
     """Ctrl-C; the message says what was kept."""
@@ -83,6 +91,9 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             drain()
         except CommandError as error:
             _fail(str(error))
+            raise typer.Exit(error.code) from None
+        except MemoryError as error:
+            _fail(str(error) or "There is not enough memory.")
             raise typer.Exit(ExitCode.ERROR) from None
         except Interrupted as stop:
             say(f"\npaims: interrupted. {stop}")

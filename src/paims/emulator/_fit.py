@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from paims._arrays import FloatArray
 from paims.emulator._checks import (
-    announce,
     check_constant_columns,
     check_enough_runs,
     check_repeats,
@@ -27,6 +26,7 @@ from paims.emulator._choosing import (
 )
 from paims.emulator._ensemble import Compression, Ensemble, ensemble_of_draws
 from paims.emulator._execution import Execution
+from paims.emulator._forecast import announce
 from paims.emulator._mixture import as_generator
 from paims.emulator._modes import EmulatorMode, ModeTable, describe, draw_table
 from paims.emulator._scaling import InputScaling, OutputScaling
