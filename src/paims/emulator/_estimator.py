@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from paims.emulator._table import fit_table, is_table
 from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Prior
 from paims.inference import density
 from paims.sampling import Scheme
+from paims.sampling._checkpoint import whole_path
 
 
 class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -265,7 +265,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         execution = Execution(
             progress=self.progress,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
+            checkpoint=None if checkpoint is None else whole_path(checkpoint),
             checkpoint_every=checkpoint_every,
             executor=executor,
         )

@@ -21,6 +21,7 @@ from paims.sampling._level import (
     LevelInfo,
     Progress,
     State,
+    TooFewAlive,
     find_missed,
     first_state,
     next_level,
@@ -151,12 +152,17 @@ def _steps(
     if checkpoint is not None:
         checkpoint.start(target)
     _check_levels(progress, max_levels)
-    for level in levels(target, plan, progress, start):
-        progress = progress.after(level.state, level.info, target.counts)
-        if checkpoint is not None:
-            checkpoint.level_done(progress)
-        yield progress
-        _check_levels(progress, max_levels)
+    try:
+        for level in levels(target, plan, progress, start):
+            progress = progress.after(level.state, level.info, target.counts)
+            if checkpoint is not None:
+                checkpoint.level_done(progress)
+            yield progress
+            _check_levels(progress, max_levels)
+    except TooFewAlive:
+        if checkpoint is not None:  # It would only be in the way of better settings.
+            checkpoint.discard()
+        raise
 
 
 def _check_levels(progress: Progress, max_levels: int) -> None:
