@@ -18,7 +18,7 @@ import typer
 from paims.cli._running import (
     CommandError,
     Interrupted,
-    NeedsConsent,
+    NeedsConsentError,
     collected_warnings,
     say,
 )
@@ -222,7 +222,7 @@ def _ask(forecast: str) -> None:
 
     text = _in_options(forecast.removesuffix(INTERRUPTIBLE).rstrip())
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise NeedsConsent(f"{text} To start it all the same, add --yes.")
+        raise NeedsConsentError(f"{text} To start it all the same, add --yes.")
     say(text)
     if not typer.confirm("Start it all the same (Ctrl-C keeps a checkpoint)?", err=True):
         raise CommandError("The fit was not started.")

@@ -39,7 +39,7 @@ class CommandError(Exception):
     code = ExitCode.ERROR
 
 
-class NeedsConsent(CommandError):
+class NeedsConsentError(CommandError):
     """Something that is only done if the command line says that it should."""
 
     code = ExitCode.USAGE
@@ -107,22 +107,25 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(ExitCode.OK) from None
         except (OSError, ImportError) as error:
             abandon(sys.stdout)
-            _fail(_in_words(error))
+            _fail(str(_explained(error)))
             raise typer.Exit(ExitCode.ERROR) from None
 
     return run
 
 
-def _in_words(error: OSError | ImportError) -> str:
+def _explained(error: OSError | ImportError) -> CommandError:
     """What the system, or a package that is not as it should be, refused."""
     if isinstance(error, ImportError):
         missing = isinstance(error, ModuleNotFoundError) and error.name is not None
-        return f"{error}. Install it with pip install 'paims[app]'." if missing else str(error)
+        return CommandError(
+            f"{error}. Install it with pip install 'paims[app]'." if missing else str(error)
+        )
+    why = error.strerror or error
     if error.filename is not None:
-        return f"{error.filename}: {error.strerror or error}."
+        return CommandError(f"{error.filename}: {why}.")
     if isinstance(error, FileNotFoundError):
-        return "The working directory is not there any more; change to another."
-    return f"Standard output, or the disk, cannot be written: {error.strerror or error}."
+        return CommandError("The working directory is not there any more; change to another.")
+    return CommandError(f"Standard output, or the disk, cannot be written: {why}.")
 
 
 def same_command(context: typer.Context) -> str:
