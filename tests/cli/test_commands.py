@@ -303,3 +303,24 @@ def test_names_with_commas_are_quoted() -> None:
     assert names_of('say "hi",x') == ['say "hi"', "x"]
     assert names_of("two\nlines,x") == ["two\nlines", "x"]
     assert names_of(None) == []
+
+
+def test_a_fit_of_hours_wants_consent(
+    invoke: Any, runs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from paims.emulator import _forecast
+
+    monkeypatch.setattr(_forecast, "seconds_per_evaluation", lambda posterior, scheme: 9.0)
+    command = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", "300")
+    refused = invoke(*command)
+    assert refused.exit_code == 2
+    assert "paims: The fit will take about 9 hours and" in refused.stderr
+    assert "To start it all the same, add --yes." in refused.stderr
+    assert "checkpoint=" not in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
+    assert invoke(*command, "--yes").exit_code == 0
+    monkeypatch.setattr(_forecast, "bytes_of_evaluation", lambda posterior: 1e18)
+    full = invoke(*command, "--save", "other.h5")
+    assert full.exit_code == 1
+    assert "runs.csv: A fit of 14 runs takes about 1000000 TB of memory" in full.stderr
+    assert "more with --jobs 1" in full.stderr or "--jobs" not in full.stderr

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from tests.emulator.test_checkpoint import assert_same, interrupted
 
 import paims
-from paims.emulator import _checks as duration
+from paims.emulator import _forecast as duration
 from paims.emulator._averaging import (
     AUTO,
     KernelEvidence,

@@ -158,6 +158,9 @@ def fit(
             "when the fit is done."
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Start a fit of more than an hour without a question.")
+    ] = False,
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
@@ -190,7 +193,7 @@ def fit(
         "n_jobs": jobs,
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
-    facts = fit_and_save(table, selection, arguments, as_json, resumable, save)
+    facts = fit_and_save(table, selection, arguments, as_json, resumable, save, yes)
     try:
         if as_json:
             print_json({"file": save, **facts})

@@ -34,6 +34,7 @@ from scipy.optimize import nnls
 from scipy.stats import qmc
 
 from paims._arrays import FloatArray, IndexArray
+from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
@@ -53,6 +54,8 @@ MAX_JOINT = 150
 # Points and doubles of a block: predictions of a block are all that is held at once.
 _BLOCK_POINTS = 4096
 _BLOCK_SIZE = 2**20
+# Arrays of all points and components that a mixture takes (measured: 3.1).
+_N_ARRAYS = 3.5
 _N_FITTED = 64
 _N_HELD_OUT = 32
 _N_RUNS = 32
@@ -230,6 +233,11 @@ class Ensemble:
 
     def mixture(self, X: FloatArray, *, include_nugget: bool = True) -> MixturePrediction:
         """The mixture at scaled inputs ``X`` (k, p), with its components."""
+        demand(
+            _N_ARRAYS * 8.0 * len(X) * len(self.draws),
+            f"The predictive distribution of {len(X):,} points",
+            "Take them in parts; predict(X, return_std=True) does so itself.",
+        )
         student = self.family == "student_t"
         block = self.predict(X, include_nugget=include_nugget)
 

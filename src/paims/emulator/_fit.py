@@ -19,7 +19,6 @@ from paims.emulator._averaging import (
     sizes,
 )
 from paims.emulator._checks import (
-    announce,
     check_constant_columns,
     check_enough_runs,
     check_repeats,
@@ -28,6 +27,7 @@ from paims.emulator._checks import (
 from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._evidence import log_evidence
 from paims.emulator._execution import Execution
+from paims.emulator._forecast import announce
 from paims.emulator._mixture import as_generator
 from paims.emulator._modes import EmulatorMode, ModeTable, describe, draw_table
 from paims.emulator._scaling import InputScaling, OutputScaling

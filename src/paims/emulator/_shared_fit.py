@@ -16,10 +16,11 @@ from paims.emulator._averaging import (
     sample_kernels,
     sizes,
 )
-from paims.emulator._checks import announce, check_constant_columns, check_enough_runs
+from paims.emulator._checks import check_constant_columns, check_enough_runs
 from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit
+from paims.emulator._forecast import announce
 from paims.emulator._mixture import MixturePrediction, as_generator
 from paims.emulator._modes import ModeTable, describe
 from paims.emulator._pilot import look
