@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.cli.conftest import Invoke
 
 import paims
-from tests.cli.conftest import Invoke
 
 POINTS = np.linspace(0.0, 1.0, 30)
 

@@ -138,11 +138,8 @@ def fit(
     ),
     kernel: Annotated[
         str,
-        typer.Option(
-            help="{kernels}; several as a,b,c: the one with the highest evidence; "
-            "auto: of the smooth ones."
-        ),
-    ] = "squared_exponential",
+        typer.Option(help="{kernels}; several as a,b,c are averaged; auto: of the smooth ones."),
+    ] = "auto",
     mean: Annotated[str, typer.Option(help="Trend: {means}.")] = "linear",
     prior: Annotated[
         str,
@@ -171,6 +168,9 @@ def fit(
             "when the fit is done."
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Start a fit of more than an hour without a question.")
+    ] = False,
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
@@ -204,7 +204,7 @@ def fit(
         "outputs": way,
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
-    facts = fit_and_save(table, selection, arguments, as_json, resumable, save)
+    facts = fit_and_save(table, selection, arguments, as_json, resumable, save, yes)
     try:
         if as_json:
             print_json({"file": save, **facts})

@@ -7,6 +7,7 @@ import fnmatch
 import glob
 import io
 import re
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from paims.cli._running import (
     CommandError,
     Interrupted,
+    NeedsConsentError,
     collected_warnings,
     say,
 )
@@ -152,7 +156,7 @@ class Resumable:
         return found
 
     def files(self) -> list[Path]:
-        """Those that there are: the checkpoint's own, of an output, of a comparison of kernels."""
+        """Those that there are: of the fit, its outputs, and further kernels of each."""
         path = self.path
         own = [
             file
@@ -211,9 +215,10 @@ def fit_and_save(
     quiet: bool,
     resumable: Resumable,
     save: str,
+    yes: bool,
 ) -> dict[str, Any]:
     """Fit and save an emulator; return its facts."""
-    emulator, provenance = fit_emulator(table, selection, options, quiet, resumable)
+    emulator, provenance = fit_emulator(table, selection, options, quiet, resumable, yes)
 
     from paims.emulator._description import emulator_facts  # noqa: PLC0415 - slow to import
     from paims.report import save_with_provenance  # noqa: PLC0415
@@ -250,12 +255,36 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
+def _in_options(text: str) -> str:
+    """A text with the library's arguments as options of the command."""
+    for argument, option in (
+        ("prior", "--prior"),
+        ("n_samples", "--samples"),
+        ("n_jobs", "--jobs"),
+    ):
+        text = re.sub(rf"\b{argument}='?(\w+)'?", rf"{option} \1", text)
+    return text
+
+
+def _ask(forecast: str) -> None:
+    """Ask on a terminal whether a fit of hours should begin; raise if it should not."""
+    from paims.emulator._forecast import INTERRUPTIBLE  # noqa: PLC0415 - slow to import
+
+    text = _in_options(forecast.removesuffix(INTERRUPTIBLE).rstrip())
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise NeedsConsentError(f"{text} To start it all the same, add --yes.")
+    say(text)
+    if not typer.confirm("Start it all the same (Ctrl-C keeps a checkpoint)?", err=True):
+        raise CommandError("The fit was not started.")
+
+
 def fit_emulator(
     table: Table,
     selection: Selection,
     options: dict[str, Any],
     quiet: bool,
     resumable: Resumable | None = None,
+    yes: bool = True,
 ) -> tuple[Emulator, Provenance]:
     """Fit an emulator, with progress on a terminal; Ctrl-C leaves the checkpoint only.
 
@@ -269,6 +298,8 @@ def fit_emulator(
         Neither progress nor warnings on standard error.
     resumable : Resumable, optional
         Where to go on from, and where to leave what is there.
+    yes : bool
+        Whether to start a fit of hours without a question.
     """
     advice = "Other columns can be left out with --ignore, or inputs chosen with --inputs."
     Y = table.values(selection.outputs, missing=selection.several)
@@ -276,7 +307,7 @@ def fit_emulator(
 
     import pandas as pd  # noqa: PLC0415 - slow to import, after the checks that may fail
 
-    from paims.emulator import Emulator, LongFitWarning  # noqa: PLC0415
+    from paims.emulator import Emulator, LongFitWarning, VeryLongFitWarning  # noqa: PLC0415
     from paims.report import Provenance  # noqa: PLC0415
     from paims.sampling import CheckpointError  # noqa: PLC0415
 
@@ -288,14 +319,23 @@ def fit_emulator(
     with collected_warnings(shown=False) as texts:
         # How long this machine takes is said at once, and is nothing to keep.
         warnings.simplefilter("ignore", LongFitWarning)
+        if not yes:
+            warnings.simplefilter("error", VeryLongFitWarning)
         try:
             frame = pd.DataFrame(X, columns=list(selection.inputs))
             y = pd.DataFrame(Y, columns=list(selection.outputs)) if selection.several else Y[:, 0]
-            emulator.fit(frame, y, checkpoint=checkpoint)
+            try:
+                emulator.fit(frame, y, checkpoint=checkpoint)
+            except VeryLongFitWarning as warning:
+                _ask(str(warning))
+                warnings.simplefilter("ignore", LongFitWarning)
+                emulator.fit(frame, y, checkpoint=checkpoint)
         except CheckpointError as error:
             raise CommandError(str(error)) from None
         except ValueError as error:
             raise CommandError(f"{table.name}: {error}") from None
+        except MemoryError as error:
+            raise CommandError(f"{table.name}: {_in_options(str(error))}") from None
         except KeyboardInterrupt:  # FitInterrupted is one too
             if resumable is None:
                 raise Interrupted(_NOTHING) from None

@@ -12,8 +12,8 @@ import numpy as np
 
 from paims._arrays import BoolArray, FloatArray
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
+from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
-from paims.emulator._choosing import candidates
 from paims.emulator._ensemble import MAX_JOINT
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
@@ -185,7 +185,7 @@ def left_out_of(several: Several) -> Callable[[int], LeaveOneOut]:
 def _loo_mixture(one: Emulator) -> MixturePrediction:
     """The runs of an emulator, each predicted from all others, as a mixture."""
     ensemble = one.ensemble_
-    found = ensemble.posterior.leave_one_out(ensemble.draws)
+    found = ensemble._each(lambda posterior, draws: posterior.leave_one_out(draws))
     return MixturePrediction(
         np.nan_to_num(found.mean),
         np.sqrt(np.nan_to_num(found.scale2, nan=1.0)),
@@ -290,7 +290,7 @@ class _FitOne:
             fit = fit_runs(self.X[rows], y[rows], self.names, self.asked, execution)
         one = emulator_of(self.asked, fit)
         self.store(i, one)
-        execution.remove_comparisons(len(one.kernel_evidence_))
+        execution.remove_others(len(one.kernel_evidence_))
         if execution.checkpoint is not None:
             execution.checkpoint.unlink(missing_ok=True)
         return one
