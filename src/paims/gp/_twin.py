@@ -249,7 +249,7 @@ def _log_det_information(M: FloatArray, Q1: FloatArray) -> FloatArray:
     mean = np.trace(M, axis1=2, axis2=3) / freedom
     centred = (M - mean[:, :, None, None] * P[:, None]).reshape(m, r, n * n)
     scale = np.sqrt((centred**2).sum(axis=2))
-    R = np.linalg.qr((centred / scale[:, :, None]).swapaxes(1, 2), mode="r")
+    R = np.linalg.qr((centred / scale[:, :, None]).swapaxes(1, 2))[1]
     log_det: FloatArray = np.log(freedom) + 2.0 * (
         np.log(np.abs(diagonal(R))).sum(axis=1) + np.log(scale).sum(axis=1)
     )
