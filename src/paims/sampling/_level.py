@@ -25,6 +25,7 @@ from paims.sampling._path import (
 )
 from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_spread, sobol
+from paims.sampling._references import box_of
 from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._scheme import Scheme
 from paims.sampling._search import SearchInfo, search
@@ -200,7 +201,8 @@ def next_level(
     weight = np.empty(len(log_w))
     for rows in state.islands:
         weight[rows] = normalised(log_w[rows])
-    mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng)
+    box = box_of(target.reference, state.points.theta.shape[1])
+    mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng, box)
     scale = scheme.second_stage(state.points.theta.shape[1], efficiency)
     kernel = Kernel(target, beta, mixtures, scale)
     starts, lengths = _chains(state, weight, scheme, rng)
@@ -369,30 +371,41 @@ def _chains(
 
 
 def _mixtures(
-    state: State, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
+    state: State,
+    beta: float,
+    weight: Array,
+    scheme: Scheme,
+    rng: np.random.Generator,
+    box: tuple[Array, Array],
 ) -> tuple[list[MarkerMixture], float]:
     """The proposal mixture of each island, from the markers of the island that it may see.
 
     Also the least importance efficiency of a mixture; 0 with the paper's kernels.
     """
+    boxes = [None, box] if scheme.bending else [None]
     markers = [
-        _markers(state.points[rows], beta, weight[rows], scheme, rng) for rows in state.islands
+        [_markers(state.points[rows], beta, weight[rows], scheme, rng, edges) for edges in boxes]
+        for rows in state.islands
     ]
     others = markers[::-1]  # with one island: its own
     if not scheme.shrinking:
         spread = scheme.decayed_spread(state.points.theta.shape[1], state.level)
-        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in others], 0.0
+        return [MarkerMixture(other[0], spread, 1.0, scheme.n_jobs) for other in others], 0.0
     chosen = []
     for rows, other in zip(state.islands, others, strict=True):
         judges = state.points[rows[systematic(weight[rows], scheme.n_judges, rng)]]
-        chosen.append(
-            choose_spread(other, judges.theta, log_tempered(judges, beta), scheme.n_jobs)
-        )
+        sets = [one for one in other if one is other[0] or any(one.clusters.bends)]
+        chosen.append(choose_spread(sets, judges.theta, log_tempered(judges, beta), scheme.n_jobs))
     return [mixture for mixture, _ in chosen], min(efficiency for _, efficiency in chosen)
 
 
 def _markers(
-    points: Points, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
+    points: Points,
+    beta: float,
+    weight: Array,
+    scheme: Scheme,
+    rng: np.random.Generator,
+    box: tuple[Array, Array] | None = None,
 ) -> Markers:
     """Weighted, distinct markers with their clusters, thinned to the scheme's limit.
 
@@ -404,7 +417,7 @@ def _markers(
     kept = joint > 1e-12 / len(joint)
     points, joint = points[first[kept]], joint[kept] / joint[kept].sum()
     if scheme.shrinking:
-        clusters, label = fit_clusters(points.theta, joint)
+        clusters, label = fit_clusters(points.theta, joint, box=box)
         share = np.bincount(label, weights=joint)
         clusters = clusters.steadied(share**2 / np.bincount(label, weights=joint**2))
         least = min(scheme.least_share, 0.5 / len(share))
