@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from paims._arrays import Array
+from paims._parallel import single_threaded_blas
 from paims.sampling._warp import Warp
 
 _REACH = 5.0  # quadratic terms stay constant beyond so many standard deviations
@@ -59,7 +60,7 @@ class Coordinate:
     warp: Warp | None
 
     def straightened(self, x: Array, u: Array) -> tuple[Array, Array]:
-        """y and log dy/dx of values x, given the standardised coordinates u (n, n_params)."""
+        """Values x mapped, and log dy/dx, given the standardised coordinates u (n, n_params)."""
         e, log_slope = entered(x, self.edges)
         log_scale = np.clip(_sum(self.log_scale, u), -_MOST_LOG_SCALE, _MOST_LOG_SCALE)
         y = ((e - self.centre) / self.scale - _sum(self.mean, u)) * np.exp(-log_scale)
@@ -207,6 +208,11 @@ def fit_bend(x: Array, w: Array, lower: Array, upper: Array) -> tuple[Bend, floa
     n_params = x.shape[1]
     if n < 10.0 * (n_params + 3.0):
         return None
+    with single_threaded_blas():  # the same bits for any number of threads
+        return _best(x, w, n, lower, upper)
+
+
+def _best(x: Array, w: Array, n: float, lower: Array, upper: Array) -> tuple[Bend, float] | None:
     fit = _Fit(x, w, n, lower, upper)
     plain = _gaussian(x, w)
     best: tuple[Bend, float] | None = None
@@ -223,8 +229,7 @@ def fit_bend(x: Array, w: Array, lower: Array, upper: Array) -> tuple[Bend, floa
 def _gaussian(x: Array, w: Array) -> float:
     """Mean log likelihood of the best Gaussian, but for a constant."""
     centred = x - w @ x
-    cov = np.einsum("n,ni,nj->ij", w, centred, centred, optimize=False)
-    sign, log_det = np.linalg.slogdet(cov)
+    sign, log_det = np.linalg.slogdet(_gram(centred, w))
     return -0.5 * float(log_det) if sign > 0 else np.inf
 
 
@@ -273,9 +278,8 @@ class _Fit:
         given = tuple(range(n_params))
         if n_params == 1:
             return [given]
-        cov = np.einsum("n,ni,nj->ij", self.w, self.e, self.e)
-        precision = np.linalg.pinv(cov)
-        rest = np.einsum("ni,ij->nj", self.e, precision) / np.diag(precision)
+        precision = np.linalg.pinv(_gram(self.e, self.w))
+        rest = (self.e @ precision) / np.diag(precision)
         rest = rest / np.sqrt(np.maximum(self.w @ rest**2, 1e-300))
         gain = np.zeros(n_params)
         spread = np.log(rest**2 + 1e-12)
@@ -290,14 +294,14 @@ class _Fit:
                 score[np.abs(score) < _SIGNIFICANT / np.sqrt(self.n)] = 0.0
                 gain[k] += np.sum(np.minimum(score**2, 0.99))
         by_gain = tuple(int(k) for k in np.argsort(gain, kind="stable"))
-        return list(dict.fromkeys([by_gain, given, given[::-1]]))
+        return list(dict.fromkeys([by_gain, given]))
 
     def _correlation(self, value: Array, features: Array, weight: Array | None = None) -> Array:
         w = self.w if weight is None else weight
         value = value - w @ value
-        mean = np.einsum("n,nf->f", w, features)
-        square = np.einsum("n,nf,nf->f", w, features, features) - mean**2
-        cross = np.einsum("n,nf->f", w * value, features)
+        mean = w @ features
+        square = w @ features**2 - mean**2
+        cross = (w * value) @ features
         scale = np.sqrt(np.maximum(square, 1e-12) * (w @ value**2))
         return np.asarray(cross / np.maximum(scale, 1e-300))
 
@@ -306,9 +310,7 @@ class _Fit:
         coordinates = []
         for place, k in enumerate(order):
             coordinates.append(self._coordinate(k, order[:place]))
-        return Bend(
-            tuple(self.centre.tolist()), tuple(self.scale.tolist()), tuple(coordinates)
-        )
+        return Bend(tuple(self.centre.tolist()), tuple(self.scale.tolist()), tuple(coordinates))
 
     def _coordinate(self, k: int, earlier: tuple[int, ...]) -> Coordinate:
         e = self.e[:, k]
@@ -352,10 +354,9 @@ class _Fit:
         """Whether standardised values have a skewness or kurtosis that no normal sample has."""
         skewness = float(self.w @ t**3)
         kurtosis = float(self.w @ t**4) - 3.0
-        return (
-            abs(skewness) > _SIGNIFICANT * np.sqrt(6.0 / self.n)
-            or abs(kurtosis) > _SIGNIFICANT * np.sqrt(24.0 / self.n)
-        )
+        return bool(
+            abs(skewness) > _SIGNIFICANT * np.sqrt(6.0 / self.n) or abs(kurtosis)
+        ) > _SIGNIFICANT * np.sqrt(24.0 / self.n)
 
     def _predicted(self, terms: list[tuple[int, int]], coef: Array) -> Array:
         return _sum(tuple((i, j, c) for (i, j), c in zip(terms, coef, strict=True)), self.u)
@@ -400,15 +401,17 @@ class _Fit:
         a = self._matrix([_ONE, *terms])
         spread = 0.5 * np.log(rest**2 + 1e-12 * float(self.w @ rest**2)) + 0.635
         coef = _solved(a, self.w, spread)
+        inverse = np.linalg.pinv(_gram(a, self.w), rcond=1e-12, hermitian=True)
         for _ in range(6):
             excess = rest**2 * np.exp(-2.0 * np.clip(a @ coef, -20, 20)) - 1.0
-            coef = coef + _solved(a, self.w, 0.5 * np.minimum(excess, 8.0))
-        return coef[1:]
+            coef = coef + inverse @ (a.T @ (self.w * 0.5 * np.minimum(excess, 8.0)))
+        return np.asarray(coef[1:])
+
+
+def _gram(a: Array, weight: Array) -> Array:
+    return np.asarray((a * weight[:, None]).T @ a)
 
 
 def _solved(a: Array, weight: Array, value: Array) -> Array:
-    """Weighted least squares, slightly steadied."""
-    gram = np.einsum("n,ni,nj->ij", weight, a, a)
-    gram[np.diag_indices_from(gram)] *= 1.0 + 1e-9
-    right = np.einsum("n,ni->i", weight * value, a)
-    return np.asarray(np.linalg.lstsq(gram, right, rcond=1e-12)[0])
+    """Weighted least squares."""
+    return np.asarray(np.linalg.lstsq(_gram(a, weight), a.T @ (weight * value), rcond=1e-12)[0])

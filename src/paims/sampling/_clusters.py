@@ -403,13 +403,14 @@ def _maximise_bent(
 ) -> Clusters:
     """Means and covariances of the points of each cluster under its map."""
     n_clusters, n_params = len(bends), x.shape[1]
-    y, _ = Clusters(*np.empty((4, n_clusters, 0, 0)), bends).straightened_by(x, label)
+    y = x.copy()
+    for r, bend in enumerate(bends):
+        if bend is not None:
+            y[label == r] = bend.straightened(x[label == r])[0]
     share = np.empty(n_clusters)
     mean = np.empty((n_clusters, n_params))
     cov = np.empty((n_clusters, n_params, n_params))
-    _compiled.maximisation(
-        np.ascontiguousarray(y), w, _hard(label, n_clusters), share, mean, cov
-    )
+    _compiled.maximisation(y, w, _hard(label, n_clusters), share, mean, cov)
     for r, bend in enumerate(bends):
         cov[r] += np.diag(floor if bend is None else np.full(n_params, _FLOOR))
     return Clusters.of(share, mean, cov, np.zeros(n_params), bends)

@@ -25,8 +25,8 @@ from paims.sampling._path import (
 )
 from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_spread, sobol
-from paims.sampling._references import box_of
 from paims.sampling._recycling import Batch, Recycled, recycle
+from paims.sampling._references import box_of
 from paims.sampling._scheme import Scheme
 from paims.sampling._search import SearchInfo, search
 from paims.sampling._target import Counts, Points, Target
@@ -376,27 +376,35 @@ def _mixtures(
     weight: Array,
     scheme: Scheme,
     rng: np.random.Generator,
-    box: tuple[Array, Array],
+    box: tuple[Array, Array] | None = None,
 ) -> tuple[list[MarkerMixture], float]:
     """The proposal mixture of each island, from the markers of the island that it may see.
 
-    Also the least importance efficiency of a mixture; 0 with the paper's kernels.
+    Also the least importance efficiency of a mixture; 0 with the paper's kernels. Where it is
+    low, clusters with maps that straighten them are tried, within ``box``, and taken if the
+    points of the chains' own island are described better by them.
     """
-    boxes = [None, box] if scheme.bending else [None]
-    markers = [
-        [_markers(state.points[rows], beta, weight[rows], scheme, rng, edges) for edges in boxes]
-        for rows in state.islands
-    ]
-    others = markers[::-1]  # with one island: its own
+
+    def markers_of(rows: Array, edges: tuple[Array, Array] | None = None) -> Markers:
+        return _markers(state.points[rows], beta, weight[rows], scheme, rng, edges)
+
+    others = state.islands[::-1]  # with one island: its own
+    markers = [markers_of(rows) for rows in others]
     if not scheme.shrinking:
         spread = scheme.decayed_spread(state.points.theta.shape[1], state.level)
-        return [MarkerMixture(other[0], spread, 1.0, scheme.n_jobs) for other in others], 0.0
+        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in markers], 0.0
     chosen = []
-    for rows, other in zip(state.islands, others, strict=True):
+    for rows, other, plain in zip(state.islands, others, markers, strict=True):
         judges = state.points[rows[systematic(weight[rows], scheme.n_judges, rng)]]
-        sets = [one for one in other if one is other[0] or any(one.clusters.bends)]
-        chosen.append(choose_spread(sets, judges.theta, log_tempered(judges, beta), scheme.n_jobs))
-    return [mixture for mixture, _ in chosen], min(efficiency for _, efficiency in chosen)
+        log_p = log_tempered(judges, beta)
+        best = choose_spread(plain, judges.theta, log_p, scheme.n_jobs)
+        if box is not None and best.efficiency < scheme.bending:
+            bent = markers_of(other, box)
+            if any(bent.clusters.bends):
+                new = choose_spread(bent, judges.theta, log_p, scheme.n_jobs)
+                best = min(best, new, key=lambda one: one.cost)
+        chosen.append(best)
+    return [one.mixture for one in chosen], min(one.efficiency for one in chosen)
 
 
 def _markers(

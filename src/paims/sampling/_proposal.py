@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -258,9 +258,9 @@ class MarkerMixture:
                 parts = np.empty_like(plain), np.empty_like(local)
                 self._add_sums(some, y, log_p, *parts)
                 for total, part in zip((plain, local), parts, strict=True):
-                    if log_jacobian is not None and len(part):
-                        part += log_jacobian
-                    np.logaddexp(total, part, out=total)
+                    if len(part):
+                        more = part if log_jacobian is None else part + log_jacobian
+                        np.logaddexp(total, more, out=total)
 
     def _add_sums(
         self, members: Array, x: Array, log_p: Array, plain: Array, local: Array
@@ -304,10 +304,16 @@ def by_island(
         yield mixture, np.flatnonzero(island == i)
 
 
-def choose_spread(
-    markers: Markers | Sequence[Markers], x: Array, log_p: Array, n_jobs: int | None = None
-) -> tuple[MarkerMixture, float]:
-    """Choose the spread, and the set of markers if there are several, whose mixture is the best importance density, without any evaluation.
+class Choice(NamedTuple):
+    """A mixture that was chosen: its importance efficiency, and log E_p[p / q], the criterion."""
+
+    mixture: MarkerMixture
+    efficiency: float
+    cost: float
+
+
+def choose_spread(markers: Markers, x: Array, log_p: Array, n_jobs: int | None = None) -> Choice:
+    """Choose the spread whose mixture is the best importance density, without any evaluation.
 
     The importance efficiency of q for a normalised p is 1 / E_p[p / q], for any p
     1 / (E_p[p / q] E_p[q / p]); the expectations are taken over points of p that are independent
@@ -315,29 +321,23 @@ def choose_spread(
 
     Parameters
     ----------
-    markers : Markers or sequence of Markers
+    markers : Markers
     x : ndarray, shape (n, n_params)
         Points of p, of the other island.
     log_p : ndarray, shape (n,)
         Log density there.
     n_jobs : int, optional
-
-    Returns
-    -------
-    mixture : MarkerMixture
-    efficiency : float
     """
     best: tuple[float, MarkerMixture, Array] | None = None
-    sets = [markers] if isinstance(markers, Markers) else markers
-    for one, spread in product(sets, SPREADS):
-        mixture = MarkerMixture.shrinking(one, spread, n_jobs)
+    for spread in SPREADS:
+        mixture = MarkerMixture.shrinking(markers, spread, n_jobs)
         log_ratio = log_p - mixture.log_density(x)
         cost = log_mean_exp(log_ratio)
         if best is None or cost < best[0]:
             best = cost, mixture, log_ratio
     assert best is not None
     cost, mixture, log_ratio = best
-    return mixture, float(np.exp(-cost - log_mean_exp(-log_ratio)))
+    return Choice(mixture, float(np.exp(-cost - log_mean_exp(-log_ratio))), cost)
 
 
 def sobol(n: int, n_dims: int, rng: np.random.Generator) -> Array:

@@ -11,8 +11,9 @@ From x, with a candidate xi of the mixture that was accepted or rejected locally
 Second stage: xi2 ~ N(x, c0^2 Sigma_r), r drawn with the probability rho_r(x) of the cluster at x.
 (With the default scheme c0 is random, so that some step fits where a cluster does not.)
 Each r alone is a symmetric proposal chosen with a probability that depends on the state, so its
-ratio rho_r(xi2) / rho_r(x) enters the acceptance. A cluster that has a map T_r
-(:mod:`paims.sampling._bend`) makes its steps in T_r(x), and |T_r'(x)| / |T_r'(xi2)| enters too. With one cluster it is the paper's second stage.
+ratio rho_r(xi2) / rho_r(x) enters the acceptance. With one cluster it is the paper's second stage.
+A cluster that has a map T_r (:mod:`paims.sampling._bend`) makes its steps in T_r(x), and the ratio
+of Jacobians |T_r'(x)| / |T_r'(xi2)| enters too.
 """
 
 from __future__ import annotations
