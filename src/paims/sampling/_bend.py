@@ -354,9 +354,8 @@ class _Fit:
         """Whether standardised values have a skewness or kurtosis that no normal sample has."""
         skewness = float(self.w @ t**3)
         kurtosis = float(self.w @ t**4) - 3.0
-        return bool(
-            abs(skewness) > _SIGNIFICANT * np.sqrt(6.0 / self.n) or abs(kurtosis)
-        ) > _SIGNIFICANT * np.sqrt(24.0 / self.n)
+        skewed = abs(skewness) > _SIGNIFICANT * np.sqrt(6.0 / self.n)
+        return bool(skewed or abs(kurtosis) > _SIGNIFICANT * np.sqrt(24.0 / self.n))
 
     def _predicted(self, terms: list[tuple[int, int]], coef: Array) -> Array:
         return _sum(tuple((i, j, c) for (i, j), c in zip(terms, coef, strict=True)), self.u)
