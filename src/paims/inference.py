@@ -123,6 +123,7 @@ class HyperparameterDensity:
             "mean": type(posterior.mean).__name__,
             "prior": repr(posterior.prior),
             "nugget": repr(posterior.nugget),
+            **{name: _named(array) for name, array in posterior.identity.items()},
         }
 
     def __call__(self, u: FloatArray) -> FloatArray:
@@ -184,7 +185,7 @@ def sample_posterior(
     n_samples: int | None = None,
     *,
     scheme: str | Scheme = "default",
-    progress: bool = False,
+    progress: bool | str = False,
     executor: Any = None,
     **options: Any,
 ) -> SampleResult:

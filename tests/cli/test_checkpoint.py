@@ -54,6 +54,23 @@ def test_the_same_command_goes_on(interrupted: Any, invoke: Invoke, tmp_path: Pa
     np.testing.assert_array_equal(a.ensemble_.draws, b.ensemble_.draws)
 
 
+def test_several_outputs_go_on(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
+    first = interrupted("--output", "x2")
+    assert first.exit_code == 130
+    command = "paims fit runs.csv --output y --output x2 --ignore label --samples 200"
+    assert first.stderr.rstrip().endswith(f"To go on:\n  {command}")
+    assert (tmp_path / "emulator.checkpoint.h5").exists()
+    again = invoke(*command.split()[1:])
+    assert again.exit_code == 0
+    assert "Going on from emulator.checkpoint.h5." in again.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
+    whole = invoke(*command.split()[1:], "--save", "whole.h5")
+    assert whole.exit_code == 0
+    a, b = (paims.load_emulator(tmp_path / name) for name in ("emulator.h5", "whole.h5"))
+    for name in ("y", "x2"):
+        np.testing.assert_array_equal(a[name].draws_, b[name].draws_)
+
+
 def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
     first = interrupted("--checkpoint", "mine.h5")
     assert "what it has is in mine.h5" in first.stderr
@@ -65,10 +82,10 @@ def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Pa
 def test_a_comparison_of_kernels_goes_on(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
     first = interrupted("--kernel", "auto")
     assert first.exit_code == 130
-    assert "what it has is in emulator.checkpoint.kernel1.h5. To go on:" in first.stderr
+    assert "what it has is in emulator.checkpoint.h5. To go on:" in first.stderr
     again = invoke(*FIT, "--kernel", "auto")
     assert again.exit_code == 0
-    assert "Going on from emulator.checkpoint.kernel1.h5." in again.stderr
+    assert "Going on from emulator.checkpoint.h5." in again.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
     interrupted("--kernel", "auto", "--save", "b.h5")
     anew = invoke(*FIT, "--kernel", "matern52,matern32", "--save", "b.h5", "--force")
@@ -117,7 +134,7 @@ def test_the_runs_are_never_replaced(invoke: Invoke, runs: Path) -> None:
     before = runs.read_bytes()
     result = invoke(*FIT, "--save", runs.name, "--force")
     assert result.exit_code == 1
-    assert "is the table of runs: name another file" in result.stderr
+    assert "is what is read from (runs.csv): name another file" in result.stderr
     assert runs.read_bytes() == before
 
 
@@ -131,3 +148,52 @@ def test_each_emulator_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
         "mod.2025": "mod.2025.checkpoint.h5",
         "mod.h5": "mod.checkpoint.h5",
     }
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "paims.cli._fit.Resumable.done",
+        "paims.emulator._description.emulator_facts",
+        "paims.cli._describe.print_emulator",
+    ],
+)
+def test_an_interruption_after_the_emulator_was_saved(
+    place: str, invoke: Invoke, runs: Path
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, interrupted)
+        result = invoke(*FIT)
+    assert result.exit_code == 130
+    assert "finished and is saved in emulator.h5" in result.stderr
+    assert invoke("info", "emulator.h5").exit_code == 0
+
+
+def test_an_interruption_before_the_emulator_was_saved(
+    invoke: Invoke, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "emulator.h5").write_text("older")
+    monkeypatch.setattr("os.fsync", interrupted)
+    monkeypatch.setattr("paims.sampling._checkpoint.Checkpoint._write", lambda self: None)
+    result = invoke(*FIT, "--force")
+    assert result.exit_code == 130
+    assert "The fit was not finished; no file was written or changed" in result.stderr
+    assert (tmp_path / "emulator.h5").read_text() == "older"
+
+
+def test_an_interruption_elsewhere_claims_nothing(
+    invoke: Invoke, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("paims.cli._app.read_table", interrupted)
+    result = invoke(*FIT)
+    assert result.exit_code == 130
+    assert "A file is written whole or not at all" in result.stderr

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import as_variables, visible
+from paims._sealed import whole_file
 from paims.cli._running import CommandError, collected_warnings, working
 from paims.cli._tables import Table, write_text
 
@@ -46,7 +48,8 @@ def extrapolation(emulator: Emulator, X: FloatArray) -> tuple[int, list[str]]:
     """How many rows lie outside the box of the runs, and what to say of rows that differ."""
     from paims.emulator._description import feature_names  # noqa: PLC0415 - slow to import
 
-    scaled = emulator.inputs_.apply(X)
+    inputs = emulator._several.inputs if hasattr(emulator, "outputs_") else emulator.inputs_
+    scaled = inputs.apply(X)
     outside = int(((scaled < 0.0) | (scaled > 1.0)).any(axis=1).sum())
     notes = []
     if outside:
@@ -54,7 +57,7 @@ def extrapolation(emulator: Emulator, X: FloatArray) -> tuple[int, list[str]]:
             f"{outside} of {len(X)} rows lie outside the range of the runs; there the emulator "
             "extrapolates."
         )
-    changed = [feature_names(emulator)[i] for i in emulator.inputs_.changed_constants(X)]
+    changed = [feature_names(emulator)[i] for i in inputs.changed_constants(X)]
     if changed:
         notes.append(
             f"{', '.join(changed)} took one value only in the runs; the emulator knows nothing of "
@@ -120,15 +123,23 @@ def write_report(
     quiet: bool,
 ) -> tuple[tuple[Answer, ...], int]:
     """Write the page; return its answers and its size in bytes."""
-    from paims.report import answers, render_report, study  # noqa: PLC0415 - slow to import
+    from paims.report import (  # noqa: PLC0415 - slow to import
+        answers,
+        render_report,
+        several_answers,
+        several_study,
+        study,
+    )
 
+    several = hasattr(emulator, "outputs_")
     with collected_warnings(), working("Computing diagnostics and drawing figures", quiet):
-        numbers = study(emulator, held_out)
+        numbers: Any = (several_study if several else study)(emulator, held_out)
         page = render_report(
             emulator, provenance, new_inputs=new_inputs, title=title, numbers=numbers
         )
     write_text(out, page)
-    return answers(numbers), len(page.encode())
+    told = several_answers(numbers) if several else answers(numbers)
+    return told, len(page.encode())
 
 
 def draws(
@@ -155,6 +166,17 @@ def write_netcdf(path: Path, names: Sequence[str], values: FloatArray) -> None:
         raise CommandError(
             "NetCDF needs ArviZ: pip install 'paims[arviz]', or write CSV (--out draws.csv)."
         ) from None
-    posterior = {name: values[:, i][None] for i, name in enumerate(names)}
+    variables = as_variables(names)
+    posterior = {name: values[:, i][None] for i, name in enumerate(variables)}
     attrs = {"/": {"inference_library": "paims"}}
-    arviz_base.from_dict({"posterior": posterior}, attrs=attrs).to_netcdf(path)
+    tree = arviz_base.from_dict({"posterior": posterior}, attrs=attrs)
+    for name, variable in zip(names, variables, strict=True):
+        if name != variable:
+            tree["posterior"][variable].attrs["long_name"] = visible(name)
+    # Whole in memory first: HDF5 does not survive a disk that is full.
+    content = tree.to_netcdf(None, engine="h5netcdf")
+    try:
+        with whole_file(path) as out:
+            out.write(content)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror or error}.") from None

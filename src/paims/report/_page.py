@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterable
 from importlib.resources import files
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import visible
 from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
 from paims.report._figures import all_figures
@@ -38,7 +41,7 @@ def render_report(
     held_out: tuple[Any, Any] | None = None,
     new_inputs: Any = None,
     title: str | None = None,
-    numbers: Study | None = None,
+    numbers: Study | Any = None,
     criteria: Iterable[Criterion] = CRITERIA,
 ) -> str:
     """Write the report on an emulator as one HTML page.
@@ -54,7 +57,8 @@ def render_report(
         Inputs to tabulate predictions at; some points of the box of the runs by default.
     title : str, optional
     numbers : Study, optional
-        Of the same emulator and held-out runs, if it is known already.
+        Of the same emulator and held-out runs, if it is known already; a SeveralStudy for an
+        emulator of several outputs, for which criteria and new inputs have no use.
     criteria : iterable of callables
         That decide whether the emulator is called trustworthy; see :func:`answers`.
 
@@ -62,22 +66,24 @@ def render_report(
     -------
     str
     """
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
-
     provenance = Provenance() if provenance is None else provenance
+    if hasattr(emulator, "outputs_"):
+        from paims.report._several import SeveralStudy, render_several  # noqa: PLC0415 - knows this
+
+        known = numbers if isinstance(numbers, SeveralStudy) else None
+        return render_several(emulator, provenance, held_out=held_out, title=title, numbers=known)
+    assert numbers is None or isinstance(numbers, Study)
     numbers = study(emulator, held_out) if numbers is None else numbers
     live = page_mixture(emulator)
     facts = emulator_facts(emulator, provenance)
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["g"] = number
-    template = environment.from_string(_asset("report.html.jinja"))
-    return template.render(
+    template = page_template("report.html.jinja")
+    script = "\n" + _asset("mixture.js") + "\n" + _asset("page.js")
+    page: str = template.render(
         title=title or f"Emulator of {provenance.output}",
         output=provenance.output,
         css=_asset("report.css"),
-        scripts=_asset("mixture.js") + "\n" + _asset("page.js"),
+        script=script,
+        policy=_policy(script),
         mixture=None if live is None else _json(live[1]),
         compression=None if live is None else live[0].compression_,
         study=numbers,
@@ -90,10 +96,44 @@ def render_report(
         warnings=facts["warnings"],
         citation=CITATION.format(version=provenance.versions.get("paims", "unknown")),
     )
+    return page
+
+
+def page_template(name: str) -> Any:
+    """A template of a page, in which names are texts and nothing else."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_without_controls,
+    )
+    environment.filters["g"] = number
+    return environment.from_string(_asset(name))
 
 
 def _asset(name: str) -> str:
     return (files("paims.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """Content-Security-Policy: the page's own script runs and no other, and nothing is loaded.
+
+    Styles are free, as the figures have theirs in their elements; they can load nothing either.
+    """
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _without_controls(value: Any) -> Any:
+    """What the template prints, without marks that would turn the text around them."""
+    # Markup, a kind of text, is what is ours.
+    return visible(value, keep="\n") if type(value) is str else value
 
 
 def _json(value: Any) -> str:
