@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from tests.sampling.kit import BEND, TOY, Floats, bent_markers, brute_kernels
 
+import paims
+from paims.sampling import SampleResult, default_scheme
 from paims.sampling._bend import Bend, Coordinate, entered, fit_bend
 from paims.sampling._clusters import fit_clusters
 from paims.sampling._proposal import MarkerMixture
@@ -203,3 +208,52 @@ def test_probit_of_an_interval() -> None:
     assert log_slope[1] == pytest.approx(0.5 * np.log(2 * np.pi) - np.log(2.0))
     assert np.isfinite(e[0])
     assert np.isneginf(log_slope[2])
+
+
+def valley(x: Floats) -> Floats:
+    """A curved valley of unit mass in the plane, half in the box: x_1 is above x_0^2 by 0.1."""
+    inside = norm.logpdf(x[:, 0]) + norm.logpdf(x[:, 1], x[:, 0] ** 2, 0.1)
+    return np.asarray(inside)
+
+
+BOX = paims.Uniform([0.0, -1.0], [6.0, 30.0])  # cuts the valley in the middle: log mass -log 2
+
+
+class TestRuns:
+    def run(self, **options: Any) -> SampleResult:
+        settings = {"n_samples": 600, "random_state": 1, "progress": False}
+        return paims.sample(valley, BOX, **(settings | options))
+
+    def test_a_valley_that_an_edge_cuts(self) -> None:
+        for seed in range(3):
+            result = self.run(random_state=seed)
+            assert abs(result.log_evidence + np.log(2)) < 4 * result.log_evidence_error + 0.01
+            assert result.log_evidence_error < 0.05
+            assert result.mean[0] == pytest.approx(np.sqrt(2 / np.pi), abs=0.03)
+
+    def test_maps_are_used_and_islands_stay_apart(self) -> None:
+        last = list(paims.anneal(valley, BOX, 600, random_state=1))[-1].state
+        mixtures = {batch.mixture for batch in last.pool if batch.mixture is not None}
+        assert any(any(mixture.markers.clusters.bends) for mixture in mixtures)
+        rows = [{row.tobytes() for row in last.points.theta[own]} for own in last.islands]
+        assert not rows[0] & rows[1]
+
+    def test_any_number_of_threads(self) -> None:
+        one, two = self.run(n_jobs=1), self.run(n_jobs=2)
+        assert one.draws.tobytes() == two.draws.tobytes()
+        assert one.weights.tobytes() == two.weights.tobytes()
+
+    @pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+    def test_goes_on_from_a_checkpoint(self, tmp_path: Path) -> None:
+        whole = self.run()
+        path = tmp_path / "run.h5"
+        self.run(checkpoint=path, max_evaluations=whole.n_evaluations // 2)
+        again = paims.resume(path, valley, progress=False)
+        assert again.draws.tobytes() == whole.draws.tobytes()
+        assert again.log_evidence == whole.log_evidence
+
+    def test_none_where_the_scheme_has_none(self) -> None:
+        scheme = replace(default_scheme(), bending=0.0)
+        last = list(paims.anneal(valley, BOX, 600, scheme=scheme, random_state=1))[-1].state
+        for batch in last.pool:
+            assert batch.mixture is None or not any(batch.mixture.markers.clusters.bends)
