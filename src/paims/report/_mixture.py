@@ -32,18 +32,22 @@ _TO_COEFFICIENTS = np.linalg.inv(chebvander(_NODES, _DEGREE))
 _REACH = 2.0
 
 
-def n_components(n_runs: int) -> int:
-    """Components of the page's mixture: as many as fit into the page, 20 at most, maybe none."""
+def n_components(n_runs: int, n_mixtures: int = 1) -> int:
+    """Components of a page's mixture: as many as fit into the page, 20 at most, maybe none."""
     per_component = (n_runs * (n_runs + 1) // 2 + 4 * n_runs) * 8 * 4 // 3
-    return int(min(N_COMPONENTS, _BUDGET // per_component))
+    return int(min(N_COMPONENTS, _BUDGET // n_mixtures // per_component))
 
 
-def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
+def page_mixture(
+    emulator: Emulator, n_mixtures: int = 1
+) -> tuple[Emulator, dict[str, Any]] | None:
     """Compressed emulator and its mixture as JSON-ready data.
 
     Parameters
     ----------
     emulator : Emulator
+    n_mixtures : int
+        How many share the room in the page.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
         a trend of the user's that is no polynomial.
     """
     posterior = emulator.posterior_
-    size = n_components(posterior.n_runs)
+    size = n_components(posterior.n_runs, n_mixtures)
     if not size or not is_polynomial(posterior.mean):
         return None
     small = emulator.compress(size)
