@@ -14,6 +14,7 @@ import numpy as np
 
 from paims._arrays import Array
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
+from paims.sampling._hamiltonian import N_LEAPS, Leaps, move, unguided
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
@@ -28,8 +29,12 @@ from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_s
 from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._scheme import Scheme
 from paims.sampling._search import SearchInfo, search
-from paims.sampling._target import Counts, Points, Target
+from paims.sampling._target import Counts, Leg, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
+
+
+class NothingThere(ValueError):
+    """The density is zero at nearly all points from which it should be annealed to."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,12 @@ class State:
         What the search for missed modes did; None before it.
     circles : Circles or None
         Periodic parameters, and where they are cut.
+    leg : Leg
+        Between which densities the points are.
+    stride : float
+        Size of the Hamiltonian moves' steps, in units of the clusters; 0 before there were any.
+    lead_note : str
+        Why the lead was given up, if it was.
     """
 
     level: int
@@ -67,6 +78,14 @@ class State:
     pool: tuple[Batch, ...]
     search: SearchInfo | None = None
     circles: Circles | None = None
+    leg: Leg = (None, 0)
+    stride: float = 0.0
+    lead_note: str = ""
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the points are at temperature 1 of the target itself, not of a lead."""
+        return self.beta >= 1.0 and self.leg[1] == 0
 
     @property
     def islands(self) -> list[Array]:
@@ -90,7 +109,8 @@ class LevelInfo:
         Of the importance weights with which the level began.
     local_acceptance, global_acceptance, second_acceptance : float
         Shares of the candidates accepted locally, of those accepted globally, and of the
-        second-stage candidates accepted; NaN where the recycled sample took the chains' place.
+        second-stage candidates (or Hamiltonian moves) accepted; NaN where there were none, as
+        when the recycled sample took the chains' place.
     spread : float
         c of the kernels, mean over islands.
     n_clusters : int
@@ -105,9 +125,13 @@ class LevelInfo:
     unique_share : float
         Share of distinct points.
     n_evaluations : int
-        In this level.
+        In this level, of the leg's end.
     log_z : tuple of float
         Log evidence of the path so far, for each island.
+    leg : int
+        The leg's end: 0 for the target, -1 for the last lead, -2 for the one before.
+    n_leaps : int
+        Steps of each Hamiltonian move; 0 for the second stage of random steps.
     """
 
     level: int
@@ -126,6 +150,8 @@ class LevelInfo:
     unique_share: float
     n_evaluations: int
     log_z: tuple[float, ...]
+    leg: int = 0
+    n_leaps: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,7 +179,7 @@ class Progress:
 
     def after(self, state: State, info: LevelInfo | None, counts: Counts) -> Progress:
         """Progress with one more level."""
-        at_one = state if state.beta == 1.0 else self.at_one
+        at_one = state if state.arrived and state.beta == 1.0 else self.at_one
         return Progress(state, at_one, (*self.infos, *([] if info is None else [info])), counts)
 
 
@@ -174,6 +200,7 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
         initial_sd=float(np.std(points.log_pi[np.isfinite(points.log_pi)])),
         pool=(),
         circles=target.circles,
+        leg=target.leg,
     )
     quasi_random = hasattr(target.reference, "quantile")
     parts = [points[rows] for rows in state.islands]
@@ -193,16 +220,16 @@ def next_level(
     With ``cool`` the level goes on towards temperature 0.
     """
     rng = state.rng()
-    before = target.counts.n_evaluations
+    before = target.n_spent
     ceiling = np.inf if cool and state.beta >= 1.0 else 1.0
     beta = next_beta(state.points, state.beta, scheme.effective_share, ceiling)
     log_w = log_incremental_weights(state.points, state.beta, beta)
     weight = np.empty(len(log_w))
     for rows in state.islands:
         weight[rows] = normalised(log_w[rows])
+    n_params = state.points.theta.shape[1]
     mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng)
-    scale = scheme.second_stage(state.points.theta.shape[1], efficiency)
-    kernel = Kernel(target, beta, mixtures, scale)
+    kernel = Kernel(target, beta, mixtures, scheme.second_stage(n_params, efficiency))
     starts, lengths = _chains(state, weight, scheme, rng)
     after = replace(
         state,
@@ -213,6 +240,10 @@ def next_level(
             for log_z, rows in zip(state.log_z, state.islands, strict=True)
         ),
     )
+    size = effective_size(log_w)
+    if target.has_gradient and efficiency < scheme.hopeless:
+        after, tour = _leap(after, state.points[starts], kernel, scheme, rng)
+        return after, _info(after, size, mixtures, None, tour, target.n_spent - before)
     first = _candidates(_islands_in_turn(state.points.island[starts], lengths), kernel, rng)
     sweeps: list[_Sweep] = []
     if scheme.recycle and beta == 1.0:
@@ -223,14 +254,64 @@ def next_level(
     else:
         chains = Proposed.of(state.points[starts], beta, mixtures)
         sweeps = _sweeps(chains, lengths, first, kernel, scheme, rng)
-        batches = [batch for sweep in sweeps for batch in sweep.candidates.batches]
+        batches = [b for sweep in sweeps if sweep.candidates for b in sweep.candidates.batches]
         after = replace(
             after,
             points=sweeps[-1].chains.points,
             pool=(*state.pool, *batches) if beta <= 1.0 else state.pool,
         )
-    n_evaluations = target.counts.n_evaluations - before
-    return after, _info(after, effective_size(log_w), mixtures, first, sweeps, n_evaluations)
+    return after, _info(after, size, mixtures, first, sweeps, target.n_spent - before)
+
+
+def _leap(
+    after: State, starts: Points, kernel: Kernel, scheme: Scheme, rng: np.random.Generator
+) -> tuple[State, list[_Sweep]]:
+    """Move the chains by Hamiltonian moves alone, until they have moved enough."""
+    leaps = Leaps(after.stride) if after.stride > 0.0 else Leaps.first(starts.theta.shape[1])
+    chains = now = unguided(starts, kernel.beta)
+    sweeps: list[_Sweep] = []
+    none = np.zeros(len(starts), dtype=bool)
+    while not sweeps or (
+        len(sweeps) < scheme.max_sweeps and not scheme.enough(sweeps[-1].correlation)
+    ):
+        now, took = move(now, kernel, leaps, rng)
+        sweeps.append(_Sweep(now, None, [Outcome(none, none, took)], _correlation(chains, now)))
+    took = np.concatenate([sweep.outcomes[0].second_accepted for sweep in sweeps])
+    stride = leaps.adapted(float(np.mean(took))).stride
+    points = now.points[np.argsort(now.points.island, kind="stable")]
+    return replace(after, points=points, stride=stride), sweeps
+
+
+def cross_over(state: State, target: Target, scheme: Scheme) -> State:
+    """Go on from a lead to the density after it: the next leg's points at its beginning.
+
+    Fresh candidates of the last mixtures, whose densities are known, are the first batch of the
+    leg's pool and, resampled by the lead, its points. Where they hardly hit the lead, the points
+    of the lead go on themselves.
+    """
+    rng = state.rng(3)
+    mixtures = [batch.mixture for batch in state.pool[-len(state.log_z) :]]
+    fresh: list[Batch] = []
+    for i, rows in enumerate(state.islands):
+        mixture = mixtures[i]
+        if mixture is not None and state.stride == 0.0:
+            theta, _ = mixture.sample(len(rows), rng)
+            points = target.evaluate(theta, np.full(len(rows), i))
+            fresh.append(Batch(mixture, points, mixture.log_density(theta)))
+    begun = replace(state, beta=0.0, leg=(state.leg[1], state.leg[1] + 1), pool=(), search=None)
+    if fresh and min(batch.efficiency for batch in fresh) > scheme.hopeless:
+        batches, parts = [], []
+        for batch, rows in zip(fresh, state.islands, strict=True):
+            chosen = systematic(normalised(batch.log_weight), len(rows), rng)
+            points = target.at_next(batch.points)
+            batches.append(Batch(batch.mixture, points, batch.log_q))
+            parts.append(points[chosen])
+        begun = replace(begun, points=Points.concatenate(parts), pool=tuple(batches))
+    else:
+        begun = replace(begun, points=target.at_next(state.points))
+    target.leg = begun.leg
+    _require_alive(begun.points, len(begun.log_z))
+    return begun
 
 
 def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
@@ -255,6 +336,8 @@ def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
 
 def find_missed(state: State, target: Target, scheme: Scheme) -> State:
     """Search for modes that the sample at temperature 1 has missed, and take them in."""
+    if state.stride > 0.0 or not state.pool:  # no mixture covers the density: nothing to compare
+        return replace(state, search=SearchInfo(0, 0, 0, 0))
     recycled = recycle(state.pool)
     batches, info = search(state.pool, recycled, target, scheme.search_share, state.rng(2))
     state = replace(state, pool=(*state.pool, *batches), search=info)
@@ -278,7 +361,7 @@ class _Sweep:
     """The chains after one sweep of them all, and what came up on the way."""
 
     chains: Proposed
-    candidates: _Candidates
+    candidates: _Candidates | None
     outcomes: list[Outcome]
     correlation: float
 
@@ -457,7 +540,7 @@ def _require_alive(points: Points, n_islands: int) -> None:
     needed = 2 * (points.theta.shape[1] + 1)
     alive = np.bincount(points.island[np.isfinite(points.log_pi)], minlength=n_islands)
     if np.min(alive) < needed:
-        raise ValueError(
+        raise NothingThere(
             f"The density is zero at {len(points) - alive.sum()} of the {len(points)} points "
             f"drawn from the reference; at least {needed * n_islands} with a density are needed "
             "to start. Give a reference that covers the density more closely, return finite log "
@@ -480,12 +563,16 @@ def _info(
     after: State,
     size: float,
     mixtures: Sequence[MarkerMixture],
-    first: _Candidates,
+    first: _Candidates | None,
     sweeps: list[_Sweep],
     n_evaluations: int,
 ) -> LevelInfo:
     outcomes = [outcome for sweep in sweeps for outcome in sweep.outcomes]
-    rates = _acceptance(outcomes) if outcomes else (float(np.mean(first.local)), np.nan, np.nan)
+    if first is None:
+        rates = (np.nan, np.nan, _acceptance(outcomes)[2])
+    else:
+        local = float(np.mean(first.local))
+        rates = _acceptance(outcomes) if outcomes else (local, np.nan, np.nan)
     points = after.points
     return LevelInfo(
         level=after.level,
@@ -504,6 +591,8 @@ def _info(
         unique_share=len(np.unique(points.theta, axis=0)) / len(points),
         n_evaluations=n_evaluations,
         log_z=after.log_z,
+        leg=after.leg[1],
+        n_leaps=N_LEAPS if first is None else 0,
     )
 
 

@@ -66,6 +66,9 @@ class Scheme:
         Least share of the candidates that come from one cluster of markers.
     wide_share : float
         Share of the markers whose kernels are wider than their cluster.
+    hopeless : float
+        Importance efficiency of the mixtures below which, if there are gradients, the chains make
+        Hamiltonian moves in their place.
     search_share : float
         Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
     n_jobs : int or None
@@ -86,6 +89,7 @@ class Scheme:
     efficient: float = 1.0
     least_share: float = 0.0
     wide_share: float = 0.0
+    hopeless: float = 0.0
     search_share: float = 0.0
     n_jobs: int | None = None
 
@@ -110,7 +114,7 @@ class Scheme:
         index = np.flatnonzero(counts)
         return index, counts[index]
 
-    def enough(self, correlation: float, n_params: int) -> bool:
+    def enough(self, correlation: float, n_params: int = 1) -> bool:
         """Whether chains with this correlation between starts and ends have moved enough.
 
         In high dimension a sweep forgets less, and the recycled sample does not need more: with
@@ -169,6 +173,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         efficient=0.4,
         least_share=0.05,
         wide_share=0.1,
+        hopeless=0.05,
         search_share=0.05,
         n_jobs=n_jobs,
     )
@@ -227,6 +232,7 @@ def as_settings(plan: Plan, target: Target) -> dict[str, Any]:
         "times_reference": target.times_reference,
         "reference": _encoded(target.reference),
         "density": getattr(target.density.log_density, "description", None),
+        "leads": [getattr(lead.log_density, "description", None) for lead in target.leads],
     }
 
 
@@ -234,7 +240,7 @@ def upgraded_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of a file with the names of today."""
     scheme = asdict(Scheme.from_stored(settings["scheme"]))
     del scheme["n_jobs"]
-    return {"periodic": [], **settings, "scheme": scheme}
+    return {"periodic": [], "leads": [], **settings, "scheme": scheme}
 
 
 def plan_of(settings: dict[str, Any], n_jobs: int | None) -> Plan:

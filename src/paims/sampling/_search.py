@@ -213,21 +213,21 @@ def search(
         Draws at the modes that were found, half as many for each island as it has points.
     info : SearchInfo
     """
-    before = target.counts.n_evaluations
+    before = target.n_spent
     budget = share * before
 
     def evaluate(theta: Array) -> Array:
         return target.evaluate(theta).log_pi
 
     clusters, waves = _clusters_of(pool, recycled)
-    scale = np.std(np.concatenate([b.points.theta for b in pool if b.mixture is None]), axis=0)
+    scale = np.std(np.concatenate([b.points.theta for b in _first_batches(pool)]), axis=0)
     screen, peaks = _Screen(clusters, scale), Peaks()
     for batch in pool:
         screen.include(batch.points.theta, batch.points.log_pi, peaks)
     fresh = _fresh_points(pool, target, rng)
     found: list[_Found] = []
     n_starts, allowed = 0, budget
-    while (spent := target.counts.n_evaluations - before) < min(allowed, _MOST_SHARES * budget):
+    while (spent := target.n_spent - before) < min(allowed, _MOST_SHARES * budget):
         if waves:
             start, log_start = waves.pop(0)
         else:
@@ -251,9 +251,9 @@ def search(
             log_mass = _laplace(float(log_tops[k]), inv_chol) - recycled.log_evidence
             if _missing(recycled, tops[k], inv_chol, log_mass):
                 found.append(_Found(tops[k], float(log_tops[k]), cov, log_mass))
-                allowed = max(allowed, target.counts.n_evaluations - before + budget)
+                allowed = max(allowed, target.n_spent - before + budget)
     batches = _draws(found, pool, target, rng) if found else []
-    spent = target.counts.n_evaluations - before
+    spent = target.n_spent - before
     return batches, SearchInfo(spent, n_starts, len(found), len(screen))
 
 
@@ -282,6 +282,14 @@ def _clusters_of(
     order = np.array(best, dtype=np.int64)[np.argsort(-points.log_pi[best], kind="stable")]
     waves = [order[i : i + _WAVE] for i in range(0, min(len(order), 2 * _WAVE), _WAVE)]
     return clusters, [(points.theta[rows], points.log_pi[rows]) for rows in waves]
+
+
+def _first_batches(pool: Sequence[Batch]) -> list[Batch]:
+    """The first batch of each island: the reference's draws, or those that crossed to a leg."""
+    first: dict[int, Batch] = {}
+    for batch in pool:
+        first.setdefault(int(batch.points.island[0]), batch)
+    return list(first.values())
 
 
 def _weighted_median(values: Array, weight: Array) -> float:
@@ -366,7 +374,7 @@ def _draws(
     markers = Markers(mean, share, log_p, np.arange(len(found) + 1), clusters)
     mixture = MarkerMixture(markers, 1.0, 0.0)
     batches = []
-    for first in [batch for batch in pool if batch.mixture is None]:
+    for first in _first_batches(pool):
         island = first.points.island[:1]
         theta, _ = mixture.sample(max(len(first.points) // 2, 1), rng)
         points = target.evaluate(theta, np.repeat(island, len(theta)))

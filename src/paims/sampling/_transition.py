@@ -144,13 +144,9 @@ def propose_second(
     log_rho_here = np.empty(len(state))
     for mixture, rows in by_island(mixtures, state.points.island):
         clusters, theta = mixture.markers.clusters, state.points.theta[rows]
-        _, log_rho = clusters.log_responsibilities(theta)
-        edges = np.cumsum(np.exp(log_rho), axis=1)
-        draw = rng.random(len(rows))[:, None] * edges[:, -1:]
-        r = np.minimum(np.sum(draw >= edges, axis=1), len(clusters) - 1)
-        step = np.einsum("nab,nb->na", clusters.chol[r], rng.standard_normal(theta.shape))
+        chol, cluster[rows], log_rho_here[rows] = clusters.draw(theta, rng)
+        step = np.einsum("nab,nb->na", chol, rng.standard_normal(theta.shape))
         proposed[rows] = theta + scale(len(rows), rng)[:, None] * step
-        cluster[rows], log_rho_here[rows] = r, log_rho[np.arange(len(rows)), r]
     return SecondStage(proposed, cluster, log_rho_here)
 
 
