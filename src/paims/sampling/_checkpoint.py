@@ -324,6 +324,7 @@ def _put_state(parent: Any, name: str, state: State) -> None:
             "circles": None if state.circles is None else asdict(state.circles),
             "leg": state.leg,
             "stride": state.stride,
+            "leapt": state.leapt,
             "lead_note": state.lead_note,
             "batches": [
                 {
@@ -388,6 +389,7 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         circles=Circles.from_stored(plain.get("circles")),
         leg=tuple(plain.get("leg", (None, 0))),
         stride=plain.get("stride", 0.0),
+        leapt=plain.get("leapt", False),
         lead_note=plain.get("lead_note", ""),
     )
 

@@ -32,6 +32,8 @@ from paims.sampling._search import SearchInfo, search
 from paims.sampling._target import Counts, Leg, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
+_N_ZEROS = 64  # points at which the lead is zero where the target is looked at
+
 
 class NothingThere(ValueError):
     """The density is zero at nearly all points from which it should be annealed to."""
@@ -65,6 +67,8 @@ class State:
         Between which densities the points are.
     stride : float
         Size of the Hamiltonian moves' steps, in units of the clusters; 0 before there were any.
+    leapt : bool
+        Whether the points come from Hamiltonian moves: no mixture covers them.
     lead_note : str
         Why the lead was given up, if it was.
     """
@@ -80,6 +84,7 @@ class State:
     circles: Circles | None = None
     leg: Leg = (None, 0)
     stride: float = 0.0
+    leapt: bool = False
     lead_note: str = ""
 
     @property
@@ -235,6 +240,7 @@ def next_level(
         state,
         level=state.level + 1,
         beta=beta,
+        leapt=False,
         log_z=tuple(
             log_z + log_sum_exp(log_w[rows]) - float(np.log(len(rows)))
             for log_z, rows in zip(state.log_z, state.islands, strict=True)
@@ -279,7 +285,7 @@ def _leap(
     took = np.concatenate([sweep.outcomes[0].second_accepted for sweep in sweeps])
     stride = leaps.adapted(float(np.mean(took))).stride
     points = now.points[np.argsort(now.points.island, kind="stable")]
-    return replace(after, points=points, stride=stride), sweeps
+    return replace(after, points=points, stride=stride, leapt=True), sweeps
 
 
 def cross_over(state: State, target: Target, scheme: Scheme) -> State:
@@ -294,10 +300,12 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
     fresh: list[Batch] = []
     for i, rows in enumerate(state.islands):
         mixture = mixtures[i]
-        if mixture is not None and state.stride == 0.0:
+        if mixture is not None and not state.leapt:
             theta, _ = mixture.sample(len(rows), rng)
             points = target.evaluate(theta, np.full(len(rows), i))
             fresh.append(Batch(mixture, points, mixture.log_density(theta)))
+    if state.leg[0] is None:
+        _check_support(state, target)
     begun = replace(state, beta=0.0, leg=(state.leg[1], state.leg[1] + 1), pool=(), search=None)
     if fresh and min(batch.efficiency for batch in fresh) > scheme.hopeless:
         batches, parts = [], []
@@ -336,7 +344,7 @@ def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
 
 def find_missed(state: State, target: Target, scheme: Scheme) -> State:
     """Search for modes that the sample at temperature 1 has missed, and take them in."""
-    if state.stride > 0.0 or not state.pool:  # no mixture covers the density: nothing to compare
+    if state.leapt or not state.pool:  # no mixture covers the density: nothing to compare
         return replace(state, search=SearchInfo(0, 0, 0, 0))
     recycled = recycle(state.pool)
     batches, info = search(state.pool, recycled, target, scheme.search_share, state.rng(2))
@@ -345,6 +353,21 @@ def find_missed(state: State, target: Target, scheme: Scheme) -> State:
         return state
     recycled = recycle(state.pool)
     return renew(state, recycled, share=1.0 if recycled.reliable else 0.5)
+
+
+def _check_support(state: State, target: Target) -> None:
+    """Look at the target where the reference has drawn points and the first lead is zero."""
+    zeros = [
+        batch.points[np.isneginf(batch.points.log_pi) & np.isfinite(batch.points.log_m)]
+        for batch in state.pool
+        if batch.mixture is None
+    ]
+    points = Points.concatenate(zeros) if zeros else state.points[:0]
+    if not len(points):
+        return
+    some = points[:: -(-len(points) // _N_ZEROS)]
+    if np.any(np.isfinite(target.at(0, some.theta))):
+        raise NothingThere("The lead is zero where the density is not")
 
 
 @dataclass(frozen=True)

@@ -225,10 +225,11 @@ def _crossed(state: State, target: Target, plan: Plan) -> State:
     """Points of the next leg, or the run begun anew if the next density is zero there."""
     try:
         return cross_over(state, target, plan.scheme)
-    except NothingThere:
-        return _without_leads(
-            target, plan, "The density is zero at nearly all points that the lead has led to"
-        )
+    except NothingThere as nothing:
+        found = str(nothing)
+        if found.startswith("The density"):
+            found = "The density is zero at nearly all points that the lead has led to"
+        return _without_leads(target, plan, found)
 
 
 def _without_leads(target: Target, plan: Plan, why: str) -> State:
@@ -258,7 +259,7 @@ def _rounds(
             yield Level(state, last)
             continue
         recycled = recycle(state.pool)
-        if recycled.settled and recycled.effective_size >= wanted:
+        if recycled.settled(wanted):
             return
         start = state if recycled.reliable else renew(state, recycled)
         state, last = next_level(start, target, scheme)

@@ -173,7 +173,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         efficient=0.4,
         least_share=0.05,
         wide_share=0.1,
-        hopeless=0.05,
+        hopeless=0.02,
         search_share=0.05,
         n_jobs=n_jobs,
     )

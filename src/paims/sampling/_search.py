@@ -204,7 +204,8 @@ def search(
         The sample.
     target : Target
     share : float
-        Evaluations to spend, relative to those so far.
+        Evaluations to spend, relative to those so far; three times as many where leads were
+        followed, as what they do not cover has not been looked at.
     rng : Generator
 
     Returns
@@ -214,7 +215,8 @@ def search(
     info : SearchInfo
     """
     before = target.n_spent
-    budget = share * before
+    led = target.leg[0] is not None
+    budget = share * before * (3.0 if led else 1.0)
 
     def evaluate(theta: Array) -> Array:
         return target.evaluate(theta).log_pi
@@ -225,6 +227,9 @@ def search(
     for batch in pool:
         screen.include(batch.points.theta, batch.points.log_pi, peaks)
     fresh = _fresh_points(pool, target, rng)
+    if led:
+        more = next(fresh)
+        screen.include(more, evaluate(more), peaks)
     found: list[_Found] = []
     n_starts, allowed = 0, budget
     while (spent := target.n_spent - before) < min(allowed, _MOST_SHARES * budget):
@@ -302,7 +307,7 @@ def _fresh_points(
     pool: Sequence[Batch], target: Target, rng: np.random.Generator
 ) -> Iterator[Array]:
     """New points, in turn from the reference and from the mixtures of all levels."""
-    mixtures = list(dict.fromkeys(batch.mixture for batch in pool))
+    mixtures = list(dict.fromkeys([None, *(batch.mixture for batch in pool)]))
     size = max(len(pool[0].points) // 4, 1)
     quantile = getattr(target.reference, "quantile", None)
     while True:

@@ -567,12 +567,18 @@ class Target:
 
     def at_next(self, points: Points) -> Points:
         """Points of the leg's end as those of the next leg's beginning; evaluates that's end."""
-        log_m = np.asarray(self.reference.log_density(points.theta), dtype=float)
-        inside = np.flatnonzero(np.isfinite(log_m))
-        log_pi = np.full(len(points), -np.inf)
-        prior = log_m[inside] if self.times_reference else 0.0
-        log_pi[inside] = self._values(self.leg[1] + 1, points.theta[inside]) + prior
+        log_pi = self.at(self.leg[1] + 1, points.theta)
         return replace(points, log_pi=log_pi, log_m=points.log_pi)
+
+    def at(self, place: int, theta: Array) -> Array:
+        """Log density of the target, or of a lead."""
+        log_m = np.asarray(self.reference.log_density(theta), dtype=float)
+        inside = np.flatnonzero(np.isfinite(log_m))
+        out = np.full(len(theta), -np.inf)
+        if len(inside):
+            prior = log_m[inside] if self.times_reference else 0.0
+            out[inside] = self._values(place, theta[inside]) + prior
+        return out
 
     @property
     def first_leg(self) -> Leg:
