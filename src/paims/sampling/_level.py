@@ -32,6 +32,7 @@ from paims.sampling._search import SearchInfo, search
 from paims.sampling._target import Counts, Leg, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
+_N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 
@@ -247,7 +248,7 @@ def next_level(
         ),
     )
     size = effective_size(log_w)
-    if target.has_gradient and efficiency < scheme.hopeless:
+    if target.has_gradient and scheme.leaps(n_params, efficiency):
         after, tour = _leap(after, state.points[starts], kernel, scheme, rng)
         return after, _info(after, size, mixtures, None, tour, target.n_spent - before)
     first = _candidates(_islands_in_turn(state.points.island[starts], lengths), kernel, rng)
@@ -316,7 +317,8 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
             parts.append(points[chosen])
         begun = replace(begun, points=Points.concatenate(parts), pool=tuple(batches))
     else:
-        begun = replace(begun, points=target.at_next(state.points))
+        kept = np.concatenate([_thinned(state, rows) for rows in state.islands])
+        begun = replace(begun, points=target.at_next(state.points[kept]))
     target.leg = begun.leg
     _require_alive(begun.points, len(begun.log_z))
     return begun
@@ -353,6 +355,12 @@ def find_missed(state: State, target: Target, scheme: Scheme) -> State:
         return state
     recycled = recycle(state.pool)
     return renew(state, recycled, share=1.0 if recycled.reliable else 0.5)
+
+
+def _thinned(state: State, rows: Array) -> Array:
+    """Every other point, if that leaves enough: each density costs more than the one before."""
+    enough = max(_N_AFTER_LEAD, 5 * state.points.theta.shape[1])
+    return rows[::2] if state.leapt and len(rows) >= 2 * enough else rows
 
 
 def _check_support(state: State, target: Target) -> None:

@@ -68,7 +68,9 @@ class Scheme:
         Share of the markers whose kernels are wider than their cluster.
     hopeless : float
         Importance efficiency of the mixtures below which, if there are gradients, the chains make
-        Hamiltonian moves in their place.
+        Hamiltonian moves in their place,
+    many_params : int
+        if there are at least so many parameters: with fewer, random steps do as well for less.
     search_share : float
         Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
     n_jobs : int or None
@@ -90,6 +92,7 @@ class Scheme:
     least_share: float = 0.0
     wide_share: float = 0.0
     hopeless: float = 0.0
+    many_params: int = 12
     search_share: float = 0.0
     n_jobs: int | None = None
 
@@ -125,6 +128,10 @@ class Scheme:
         if self.max_correlation is None:
             return False
         return correlation < max(self.max_correlation, 1.0 - 2.0 / n_params)
+
+    def leaps(self, n_params: int, efficiency: float) -> bool:
+        """Whether chains make Hamiltonian moves, if they can."""
+        return n_params >= self.many_params and efficiency < self.hopeless
 
     def second_stage(
         self, n_params: int, efficiency: float = 0.0
