@@ -93,6 +93,26 @@ def test_neither_package_nor_home_can_be_written(
     assert float(log_evidence) == pytest.approx(0.5 * np.log(2 * np.pi), abs=0.05)
 
 
+def test_disk_of_the_compiler_is_full(tmp_path: Path) -> None:
+    """Compiled code that cannot be kept is used all the same."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "import paims.sampling._compiled as eager, numpy as np\n"
+        "from paims._jit import njit\n"
+        "lazy = njit(cache=True)(eager.exp_nonpositive.py_func)\n"
+        "print(eager.exp_nonpositive(-1.0), lazy(-1.0))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [float(value) for value in done.stdout.split()] == pytest.approx([np.exp(-1.0)] * 2)
+
+
 def test_compiler_switched_off_says_what_to_do() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import paims; paims.sample"],

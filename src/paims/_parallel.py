@@ -106,21 +106,23 @@ class _Limit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
+        self._inside: set[object] = set()
         self._before: list[int] = []
 
-    def enter(self) -> None:
+    def enter(self, who: object) -> None:
         with self._lock:
-            if self._inside == 0:
+            if not self._before:
                 self._before = [library.num_threads for library in _blas_libraries()]
                 self._set([1] * len(self._before))
-            self._inside += 1
+            self._inside.add(who)
 
-    def leave(self) -> None:
+    def leave(self, who: object) -> None:
+        """Leave, even if an interruption has kept one from entering."""
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._inside.discard(who)
+            if not self._inside and self._before:
                 self._set(self._before)
+                self._before = []
 
     def _set(self, numbers: list[int]) -> None:
         def work() -> None:
@@ -142,8 +144,9 @@ _LIMIT = _Limit()
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread inside the block, for any number of threads at once."""
-    _LIMIT.enter()
+    who = object()
     try:
+        _LIMIT.enter(who)
         yield
     finally:
-        _LIMIT.leave()
+        _LIMIT.leave(who)

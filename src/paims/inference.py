@@ -48,8 +48,8 @@ _LENGTH_PAPER = 3.5
 # Of z, the logit of the nugget: from 1e-10.4 to 0.88, with tails.
 _Z = (-24.0, 2.0, 1.0)
 # Runs from which the reference prior is led to by the jointly robust one; runs from which, with
-# many parameters, fewer runs lead, and how many times fewer. With few parameters that does not pay:
-# from two fifths of the runs of a smooth function it takes as many levels as from the prior.
+# many parameters, fewer runs lead, and how many times fewer. With few parameters that does not
+# pay: from two fifths of a smooth function's runs it takes as many levels as from the prior.
 _SOME_RUNS = 40
 _MANY_RUNS = 250
 _FEWER_RUNS = 2.5
@@ -210,6 +210,7 @@ class HyperparameterDensity:
             "mean": type(posterior.mean).__name__,
             "prior": repr(posterior.prior),
             "nugget": repr(posterior.nugget),
+            **{name: _named(array) for name, array in posterior.identity.items()},
         }
 
     @property
@@ -330,7 +331,7 @@ def sample_posterior(
     n_samples: int | None = None,
     *,
     scheme: str | Scheme = "default",
-    progress: bool = False,
+    progress: bool | str = False,
     executor: Any = None,
     **options: Any,
 ) -> SampleResult:

@@ -117,7 +117,7 @@ def test_the_runs_are_never_replaced(invoke: Invoke, runs: Path) -> None:
     before = runs.read_bytes()
     result = invoke(*FIT, "--save", runs.name, "--force")
     assert result.exit_code == 1
-    assert "is the table of runs: name another file" in result.stderr
+    assert "is what is read from (runs.csv): name another file" in result.stderr
     assert runs.read_bytes() == before
 
 
@@ -131,3 +131,52 @@ def test_each_emulator_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
         "mod.2025": "mod.2025.checkpoint.h5",
         "mod.h5": "mod.checkpoint.h5",
     }
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "paims.cli._fit.Resumable.done",
+        "paims.emulator._description.emulator_facts",
+        "paims.cli._describe.print_emulator",
+    ],
+)
+def test_an_interruption_after_the_emulator_was_saved(
+    place: str, invoke: Invoke, runs: Path
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, interrupted)
+        result = invoke(*FIT)
+    assert result.exit_code == 130
+    assert "finished and is saved in emulator.h5" in result.stderr
+    assert invoke("info", "emulator.h5").exit_code == 0
+
+
+def test_an_interruption_before_the_emulator_was_saved(
+    invoke: Invoke, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "emulator.h5").write_text("older")
+    monkeypatch.setattr("os.fsync", interrupted)
+    monkeypatch.setattr("paims.sampling._checkpoint.Checkpoint._write", lambda self: None)
+    result = invoke(*FIT, "--force")
+    assert result.exit_code == 130
+    assert "The fit was not finished; no file was written or changed" in result.stderr
+    assert (tmp_path / "emulator.h5").read_text() == "older"
+
+
+def test_an_interruption_elsewhere_claims_nothing(
+    invoke: Invoke, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("paims.cli._app.read_table", interrupted)
+    result = invoke(*FIT)
+    assert result.exit_code == 130
+    assert "A file is written whole or not at all" in result.stderr

@@ -294,3 +294,12 @@ def test_missing_extra_says_what_to_install() -> None:
     )
     assert done.returncode == 1
     assert "pip install 'paims[app]'" in done.stderr
+
+
+def test_names_with_commas_are_quoted() -> None:
+    from paims.cli._fit import names_of
+
+    assert names_of('"a,b", c,d e') == ["a,b", "c", "d e"]
+    assert names_of('say "hi",x') == ['say "hi"', "x"]
+    assert names_of("two\nlines,x") == ["two\nlines", "x"]
+    assert names_of(None) == []

@@ -196,3 +196,43 @@ def test_wrong_command_line(arguments: tuple[str, ...], invoke: Any) -> None:
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert "Usage" in result.stderr
+
+
+#: Commands that would write over what they read.
+READ_FROM: dict[str, tuple[str, ...]] = {
+    "predict, emulator": ("predict", "e.h5", "n.csv", "--out", "e.h5"),
+    "predict, inputs": ("predict", "e.h5", "n.csv", "--out", "n.csv"),
+    "predict, inputs by a link": ("predict", "e.h5", "n.csv", "--out", "link.csv"),
+    "report, emulator": ("report", "e.h5", "--out", "e.h5"),
+    "report, held-out runs": ("report", "e.h5", "--validation", "n.csv", "--out", "./n.csv"),
+    "report, inputs": ("report", "e.h5", "--predict", "n.csv", "--out", "n.csv"),
+    "sample, emulator": ("sample", "e.h5", "--out", "e.h5"),
+    "fit, runs": ("fit", "n.csv", "-y", "y", "--save", "n.csv"),
+    "fit, runs by a link": ("fit", "n.csv", "-y", "y", "--save", "link.csv"),
+    "fit, checkpoint": ("fit", "n.csv", "-y", "y", "--checkpoint", "n.csv"),
+}
+
+
+@pytest.mark.parametrize("case", list(READ_FROM))
+def test_no_command_writes_over_what_it_reads(
+    case: str, invoke: Any, tmp_path: Path, emulator_file: Path
+) -> None:
+    (tmp_path / "e.h5").write_bytes(emulator_file.read_bytes())
+    (tmp_path / "n.csv").write_text("x1,x2,y\n0.1,0.2,3\n")
+    (tmp_path / "link.csv").hardlink_to(tmp_path / "n.csv")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    result = invoke(*READ_FROM[case], "--force")
+    assert result.exit_code == 1
+    assert "name another file" in result.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_devices_are_no_targets(invoke: Any, tmp_path: Path, emulator_file: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    for command in ("report", "sample"):
+        result = invoke(command, emulator_file, "--out", "pipe", "--force")
+        assert result.exit_code == 1
+        assert "pipe is not a regular file; give the name of one, or -." in result.stderr
+    assert (tmp_path / "pipe").is_fifo()

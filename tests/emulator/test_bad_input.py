@@ -176,9 +176,19 @@ def test_numbers_of_runs_differ() -> None:
         fit(X, Y[:-1])
 
 
-def test_several_outputs() -> None:
-    with pytest.raises(ValueError, match="1d array"):
-        fit(X, np.column_stack([Y, Y]))
+def test_several_outputs_with_infinite_values() -> None:
+    with pytest.raises(ValueError, match="y contains infinity"):
+        fit(X, np.column_stack([Y, np.where(np.arange(len(Y)) == 1, np.inf, Y)]))
+
+
+def test_several_outputs_without_a_run() -> None:
+    with pytest.raises(ValueError, match="y2 has no run with a value"):
+        fit(X, np.column_stack([Y, np.full(len(Y), np.nan)]))
+
+
+def test_three_dimensional_outputs() -> None:
+    with pytest.raises(ValueError, match="dim"):
+        fit(X, np.ones((len(Y), 2, 2)))
 
 
 def test_vector_in_place_of_a_matrix() -> None:

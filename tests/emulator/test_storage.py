@@ -156,7 +156,7 @@ def test_file_of_a_newer_schema(emulator: paims.Emulator, tmp_path: Path) -> Non
     with changed(path) as file:
         file.attrs["schema"] = storage.SCHEMA + 1
         file.attrs["version"] = "99.0"
-    with pytest.raises(EmulatorFileError, match=r"schema 2, written by version 99.0.*Upgrade"):
+    with pytest.raises(EmulatorFileError, match=r"schema 3, written by version 99.0.*Upgrade"):
         paims.load_emulator(path)
 
 

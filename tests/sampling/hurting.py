@@ -73,3 +73,32 @@ class Hanging:
         if self.calls >= self.at:
             time.sleep(3600.0)
         return two_modes(x)
+
+
+class SwallowingSignals:
+    """Sends itself a Ctrl-C at its n-th batch, and takes it for a failure of its own."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.calls = at, 0
+
+    def __call__(self, x: Floats) -> Floats:
+        self.calls += 1
+        try:
+            if self.calls == self.at:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+            return two_modes(x)
+        except BaseException:
+            return np.full(len(x), -np.inf)
+
+
+class Noting:
+    """Notes the process that it is evaluated in, and takes long."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def __call__(self, x: Floats) -> Floats:
+        (self.folder / str(os.getpid())).touch()
+        time.sleep(0.5)
+        return two_modes(x)

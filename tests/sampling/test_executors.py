@@ -26,16 +26,10 @@ from tests.sampling.test_checkpoint import assert_same
 import paims
 from paims import gp
 from paims.inference import density as density_of
-from paims.sampling import DensityError, SampleResult, _workers
+from paims.sampling import DensityError, SampleResult, _shipping
+from paims.sampling._shipping import Shipment, evaluate_shipped
 from paims.sampling._target import Density
-from paims.sampling._workers import (
-    Pool,
-    Shipment,
-    Workers,
-    evaluate_shipped,
-    evaluating,
-    with_retries,
-)
+from paims.sampling._workers import Pool, Workers, evaluating, with_retries
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 
@@ -177,7 +171,7 @@ class TestPieces:
 
 def test_the_density_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     shipment = Shipment(Density(two_modes))
-    monkeypatch.setattr(_workers, "_received", {})
+    monkeypatch.setattr(_shipping, "_received", {})
     x = np.zeros((3, 2))
     assert evaluate_shipped(shipment.name, None, x) is None
     first = evaluate_shipped(shipment.name, shipment.content, x)
@@ -187,7 +181,7 @@ def test_the_density_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(first.values, again.values)
     for i in range(10):  # a worker that lives long does not keep what nobody asks for
         evaluate_shipped(str(i), shipment.content, x)
-    assert len(_workers._received) <= 4
+    assert len(_shipping._received) <= 4
 
 
 class TestDeath:
@@ -252,7 +246,7 @@ class TestRetries:
 
     def test_what_a_cluster_loses(self) -> None:
         done, _ = self.run(1, CancelledError)
-        assert "The cluster lost a batch 3 times" in self.text
+        assert "were lost by the workers 3 times" in self.text
         assert done == [0]
 
 

@@ -5,6 +5,7 @@ Importing this is quick; a command loads what it needs when it runs.
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -12,6 +13,11 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; says what to install if the extra ``app`` is missing."""
+    from paims.cli._streams import abandon, mend  # noqa: PLC0415 - loads nothing heavy
+
+    mend()
+    # Figures go to files; a backend that this machine does not have must not matter.
+    os.environ["MPLBACKEND"] = "agg"
     try:
         from paims.cli._app import app  # noqa: PLC0415 - the extra may be missing
     except ImportError as error:
@@ -23,4 +29,9 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(1) from None
-    app()
+    try:
+        app()
+    except OSError as error:  # of the help or the version; commands explain their own
+        abandon(sys.stdout)
+        print(f"paims: {error.strerror or error}.", file=sys.stderr)
+        raise SystemExit(1) from None

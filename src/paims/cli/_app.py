@@ -18,6 +18,7 @@ from paims.cli._running import (
     print_json,
     same_command,
     say,
+    tell,
     working,
 )
 from paims.cli._tables import (
@@ -167,11 +168,18 @@ def fit(
 
     A fit that was interrupted goes on when the command is given again.
     """
-    from paims.cli._fit import Resumable, fit_and_save, fixed_or_estimated, names_of, select  # noqa: PLC0415 - slow to import
+    from paims.cli._fit import (  # noqa: PLC0415 - slow to import
+        Resumable,
+        fit_and_save,
+        fixed_or_estimated,
+        names_of,
+        saved_already,
+        select,
+    )
 
     if save == STANDARD:
         raise CommandError("An emulator cannot go to standard output; give --save a file name.")
-    check_target(save, force)
+    check_target(save, force, runs)
     table = read_table(runs)
     selection = select(table, output, inputs, ignore)
     arguments: dict[str, Any] = {
@@ -186,13 +194,16 @@ def fit(
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
     facts = fit_and_save(table, selection, arguments, as_json, resumable, save)
-    if as_json:
-        print_json({"file": save, **facts})
-        return
+    try:
+        if as_json:
+            print_json({"file": save, **facts})
+            return
 
-    from paims.cli._describe import print_emulator  # noqa: PLC0415 - slow to import
+        from paims.cli._describe import print_emulator  # noqa: PLC0415 - slow to import
 
-    print_emulator(facts)
+        print_emulator(facts)
+    except KeyboardInterrupt:
+        raise saved_already(save) from None
     say(f"Saved to {save}. Next: paims report {save}")
 
 
@@ -226,7 +237,7 @@ def predict(
 
     if not 0.0 < level < 1.0:
         raise CommandError(f"--level must lie between 0 and 1, such as 0.95; got {level:g}.")
-    check_target(out, force)
+    check_target(out, force, emulator, new)
     loaded, provenance = open_emulator(emulator)
     table = read_table(new)
     X = inputs_of(loaded, table)
@@ -270,7 +281,7 @@ def report(
     """Write a report: one HTML file, to be opened in any browser and mailed to anyone."""
     from paims.cli._emulators import inputs_of, open_emulator  # noqa: PLC0415 - slow to import
 
-    check_target(out, force)
+    check_target(out, force, emulator, validation, new)
     if as_json and out == STANDARD:
         raise CommandError("--json and --out - both want standard output; give --out a file.")
     loaded, provenance = open_emulator(emulator)
@@ -288,7 +299,7 @@ def report(
         print_json({"file": out, "bytes": size, "answers": told})
     elif out != STANDARD:
         for answer in found:
-            typer.echo(f"{answer.question} {answer.short}.")
+            tell(f"{answer.question} {answer.short}.")
         say(f"Report written to {out}.")
 
 
@@ -364,7 +375,7 @@ def sample(
     """Write draws of the length-scales and the nugget, in your units."""
     from paims.cli._emulators import draws, open_emulator, write_netcdf  # noqa: PLC0415 - slow to import
 
-    check_target(out, force)
+    check_target(out, force, emulator)
     if weighted and n_draws is not None:
         raise CommandError("--weighted gives all draws; leave out --draws.")
     loaded, _ = open_emulator(emulator)

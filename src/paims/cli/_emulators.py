@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import as_variables, visible
+from paims._sealed import whole_file
 from paims.cli._running import CommandError, collected_warnings, working
 from paims.cli._tables import Table, write_text
 
@@ -155,6 +157,17 @@ def write_netcdf(path: Path, names: Sequence[str], values: FloatArray) -> None:
         raise CommandError(
             "NetCDF needs ArviZ: pip install 'paims[arviz]', or write CSV (--out draws.csv)."
         ) from None
-    posterior = {name: values[:, i][None] for i, name in enumerate(names)}
+    variables = as_variables(names)
+    posterior = {name: values[:, i][None] for i, name in enumerate(variables)}
     attrs = {"/": {"inference_library": "paims"}}
-    arviz_base.from_dict({"posterior": posterior}, attrs=attrs).to_netcdf(path)
+    tree = arviz_base.from_dict({"posterior": posterior}, attrs=attrs)
+    for name, variable in zip(names, variables, strict=True):
+        if name != variable:
+            tree["posterior"][variable].attrs["long_name"] = visible(name)
+    # Whole in memory first: HDF5 does not survive a disk that is full.
+    content = tree.to_netcdf(None, engine="h5netcdf")
+    try:
+        with whole_file(path) as out:
+            out.write(content)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror or error}.") from None

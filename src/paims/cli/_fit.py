@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +15,16 @@ from paims.cli._running import (
     CommandError,
     Interrupted,
     collected_warnings,
-    interruptible,
     say,
 )
-from paims.cli._tables import Table
+from paims.cli._tables import Table, is_same_file
 
 if TYPE_CHECKING:
     from paims.emulator import Emulator
     from paims.report import Provenance
+
+
+_NOTHING = "The fit was not finished; no file was written or changed."
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,12 @@ def select(table: Table, output: str | None, inputs: str | None, ignore: str | N
 
 
 def names_of(text: str | None) -> list[str]:
-    """Names in a text a,b,c."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    """Names in a text a,b,c; one that has a comma in it is quoted, as in a table."""
+    if text is None:
+        return []
+    rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
+    cells = rows[0] if len(rows) == 1 else text.split(",")
+    return [name.strip() for name in cells if name.strip()]
 
 
 @dataclass(frozen=True)
@@ -84,14 +92,14 @@ class Resumable:
     ) -> Resumable:
         """The file that the user names, or one beside the emulator."""
         target = Path(save)
-        if target.resolve() == Path(runs).resolve():
-            raise CommandError(f"--save {save} is the table of runs: name another file.")
         name = target.stem if target.suffix in (".h5", ".hdf5") else target.name
         beside = target.with_name(f"{name}.checkpoint.h5")
         path = beside if checkpoint is None else Path(checkpoint)
         found = Resumable(path, checkpoint is not None, command)
         if path.resolve() == target.resolve():
             raise CommandError("--checkpoint and --save must be different files.")
+        if is_same_file(path, runs):
+            raise CommandError(f"--checkpoint {path} is the table of runs: name another file.")
         if checkpoint is None and path.exists() and not _is_checkpoint(path):
             raise CommandError(
                 f"{path}, where the checkpoint would be written, is another kind of file: name "
@@ -116,7 +124,7 @@ class Resumable:
         """What to say when the fit was not finished."""
         files = self.files()
         if not files:
-            return Interrupted("The fit was not finished; no file was written or changed.")
+            return Interrupted(_NOTHING)
         where = ", ".join(str(file) for file in files)
         return Interrupted(
             f"The fit was not finished; what it has is in {where}. To go on:\n  {self.command}"
@@ -163,12 +171,32 @@ def fit_and_save(
     from paims.emulator._description import emulator_facts  # noqa: PLC0415 - slow to import
     from paims.report import save_with_provenance  # noqa: PLC0415
 
+    before = _identity(save)
     try:
-        save_with_provenance(emulator, save, provenance)
-    except OSError as error:
-        raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
-    resumable.done()
-    return emulator_facts(emulator, provenance)
+        try:
+            save_with_provenance(emulator, save, provenance)
+        except OSError as error:
+            raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
+        resumable.done()
+        return emulator_facts(emulator, provenance)
+    except KeyboardInterrupt:
+        if _identity(save) == before:
+            raise resumable.interrupted() from None
+        raise saved_already(save) from None
+
+
+def saved_already(save: str) -> Interrupted:
+    """What to say when the emulator was saved, and only the rest is missing."""
+    return Interrupted(f"The fit was finished and is saved in {save}; paims info {save} shows it.")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What changes when a file is replaced; None if there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def fit_emulator(
@@ -206,8 +234,7 @@ def fit_emulator(
         say(f"Going on from {resumable.files()[0]}.")
     emulator = Emulator(**options, progress=not quiet)
     start = monotonic()
-    ended = False
-    with interruptible() as pressed, collected_warnings(shown=False) as texts:
+    with collected_warnings(shown=False) as texts:
         # How long this machine takes is said at once, and is nothing to keep.
         warnings.simplefilter("ignore", LongFitWarning)
         try:
@@ -216,17 +243,11 @@ def fit_emulator(
         except CheckpointError as error:
             raise CommandError(str(error)) from None
         except ValueError as error:
-            if not pressed():
-                raise CommandError(f"{table.name}: {error}") from None
+            raise CommandError(f"{table.name}: {error}") from None
         except KeyboardInterrupt:  # FitInterrupted is one too
-            ended = True
-        except Exception:
-            if not pressed():
-                raise
-    if ended or pressed():
-        if resumable is None:
-            raise Interrupted("The fit was not finished; no file was written or changed.")
-        raise resumable.interrupted()
+            if resumable is None:
+                raise Interrupted(_NOTHING) from None
+            raise resumable.interrupted() from None
     provenance = Provenance(
         output=selection.output,
         source=table.name,

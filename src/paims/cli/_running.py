@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
-from types import FrameType
 from typing import Any, ParamSpec
 
 import typer
+
+from paims._names import visible
+from paims.cli._streams import abandon, drain
 
 P = ParamSpec("P")
 
@@ -41,9 +41,18 @@ class Interrupted(Exception):
     """Ctrl-C; the message says what was kept."""
 
 
-def say(text: str) -> None:
-    """Write a line of information to standard error."""
-    typer.echo(text, err=True)
+def say(text: str, before: str = "") -> None:
+    """Write a line of information to standard error; ``before`` may have colours."""
+    # Through typer, which takes the colours away where there is no terminal.
+    try:
+        typer.echo(before + visible(text, keep="\n"), err=True)
+    except OSError:
+        abandon(sys.stderr)
+
+
+def tell(text: str) -> None:
+    """Write a line of a result for people to standard output."""
+    typer.echo(visible(text, keep="\n"))
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -71,21 +80,38 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             function(*args, **kwargs)
+            drain()
         except CommandError as error:
             _fail(str(error))
             raise typer.Exit(ExitCode.ERROR) from None
         except Interrupted as stop:
-            typer.echo(f"\npaims: interrupted. {stop}", err=True)
+            say(f"\npaims: interrupted. {stop}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except KeyboardInterrupt:
-            typer.echo("\npaims: interrupted. Nothing was written.", err=True)
+            say("\npaims: interrupted. A file is written whole or not at all.")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             # Whoever read our output has stopped reading; that is theirs to decide.
-            sys.stderr.close()
+            abandon(sys.stdout)
             raise typer.Exit(ExitCode.OK) from None
+        except (OSError, ImportError) as error:
+            abandon(sys.stdout)
+            _fail(_in_words(error))
+            raise typer.Exit(ExitCode.ERROR) from None
 
     return run
+
+
+def _in_words(error: OSError | ImportError) -> str:
+    """What the system, or a package that is not as it should be, refused."""
+    if isinstance(error, ImportError):
+        missing = isinstance(error, ModuleNotFoundError) and error.name is not None
+        return f"{error}. Install it with pip install 'paims[app]'." if missing else str(error)
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror or error}."
+    if isinstance(error, FileNotFoundError):
+        return "The working directory is not there any more; change to another."
+    return f"Standard output, or the disk, cannot be written: {error.strerror or error}."
 
 
 def same_command(context: typer.Context) -> str:
@@ -104,7 +130,7 @@ def same_command(context: typer.Context) -> str:
 
 
 def _fail(message: str) -> None:
-    typer.echo(f"{typer.style('paims:', fg='red', bold=True)} {message}", err=True)
+    say(message, typer.style("paims:", fg="red", bold=True) + " ")
 
 
 @contextmanager
@@ -120,7 +146,7 @@ def collected_warnings(shown: bool = True) -> Iterator[list[str]]:
             if text not in texts:
                 texts.append(text)
                 if shown:
-                    say(f"{typer.style('warning:', fg='yellow')} {text}")
+                    say(text, typer.style("warning:", fg="yellow") + " ")
 
 
 @contextmanager
@@ -133,26 +159,3 @@ def working(text: str, quiet: bool = False) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Notice Ctrl-C even where the work below turns it into an early end.
-
-    Yields a function that tells whether it was pressed.
-    """
-    pressed = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

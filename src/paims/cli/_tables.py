@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 from paims._arrays import FloatArray
 from paims._sealed import whole_file
 from paims.cli._running import CommandError
+from paims.cli._streams import read_input, write_output
 
 STANDARD = "-"
 _PARQUET = (".parquet", ".pq")
@@ -99,7 +100,7 @@ def _number(cell: Any) -> float:
 def read_table(source: str) -> Table:
     """Read a table from a file or, for ``-``, from standard input."""
     if source == STANDARD:
-        return _from_text("standard input", sys.stdin.read(), None)
+        return _from_text("standard input", _decoded("standard input", read_input()), None)
     path = Path(source)
     if path.is_dir():
         raise CommandError(f"{source} is a folder; give a table of runs (CSV, TSV or Parquet).")
@@ -113,14 +114,20 @@ def read_table(source: str) -> Table:
     if suffix in (".h5", ".hdf5"):
         raise CommandError(f"{path.name} is not a table: an HDF5 file (an emulator?).")
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CommandError(
-            f"{path.name} is not text in UTF-8 (byte {error.start}); save it as CSV in UTF-8."
-        ) from None
+        content = path.read_bytes()
     except OSError as error:
         raise CommandError(f"{path.name} cannot be read: {error.strerror}.") from None
-    return _from_text(path.name, text, "\t" if suffix in _TABBED else None)
+    return _from_text(path.name, _decoded(path.name, content), "\t" if suffix in _TABBED else None)
+
+
+def _decoded(name: str, content: bytes) -> str:
+    """Text of a table, without a byte-order mark."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{name} is not text in UTF-8 (byte {error.start}); save it as CSV in UTF-8."
+        ) from None
 
 
 def _from_text(name: str, text: str, delimiter: str | None) -> Table:
@@ -208,26 +215,59 @@ def delimiter_of(target: str) -> str:
 def format_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
     """A table as text; floats with all the digits that they need, no more."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in row])
+    plain = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+    # A carriage return ends a line for every reader, but not for a writer of other ends.
+    quoted = csv.writer(buffer, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in itertools.chain([header], rows):
+        cells = [_cell(value) for value in row]
+        (quoted if any("\r" in cell for cell in cells) else plain).writerow(cells)
     return buffer.getvalue()
 
 
-def check_target(target: str, force: bool) -> None:
-    """Raise if a file could not be written, before the work that fills it."""
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return repr(float(value)) if isinstance(value, float) else str(value)
+
+
+def check_target(target: str, force: bool, *sources: str | None) -> None:
+    """Raise if a file could not be written, before the work that fills it.
+
+    Parameters
+    ----------
+    target : str
+    force : bool
+        Whether a file that exists may be replaced.
+    *sources : str or None
+        What the command reads: these files are never replaced.
+    """
     if target == STANDARD:
         return
     path = Path(target)
+    path.absolute()  # Raises in a working directory that was deleted.
     if path.is_dir():
         raise CommandError(f"{target} is a folder; give the name of a file.")
+    for source in sources:
+        if is_same_file(path, source):
+            raise CommandError(f"{target} is what is read from ({source}): name another file.")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{target} is not a regular file; give the name of one, or -.")
     if path.exists() and not force:
         raise CommandError(f"{target} exists already; --force replaces it.")
     if not path.parent.is_dir():
         raise CommandError(f"There is no folder {path.parent} to write {path.name} into.")
     if not os.access(path.parent, os.W_OK):
         raise CommandError(f"The folder {path.parent} cannot be written to.")
+
+
+def is_same_file(path: Path, other: str | None) -> bool:
+    """Whether two paths, by whatever names and links, are one file."""
+    if other is None or other == STANDARD:
+        return False
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
 
 
 def make_folder(folder: Path, names: Iterable[str], force: bool) -> None:
@@ -249,11 +289,11 @@ def make_folder(folder: Path, names: Iterable[str], force: bool) -> None:
 def write_text(target: str, text: str) -> None:
     """Write a file whole, or to standard output for ``-``."""
     if target == STANDARD:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        write_output(text)
         return
     try:
         with whole_file(Path(target)) as out:
-            out.write(text.encode())
+            # Half a character, which Python's texts can have, is no reason to lose the rest.
+            out.write(text.encode(errors="backslashreplace"))
     except OSError as error:
         raise CommandError(f"{target} cannot be written: {error.strerror}.") from None

@@ -5,6 +5,7 @@ from paims.emulator._description import Provenance, feature_names
 from paims.emulator._ensemble import Compression
 from paims.emulator._estimator import Emulator
 from paims.emulator._execution import FitInterrupted
+from paims.emulator._joint_outputs import JointPrediction
 from paims.emulator._mixture import Components, MixturePrediction
 from paims.emulator._modes import EmulatorMode, ModeTable
 from paims.emulator._storage import (
@@ -21,6 +22,7 @@ __all__ = [
     "EmulatorFileError",
     "EmulatorMode",
     "FitInterrupted",
+    "JointPrediction",
     "LongFitWarning",
     "MixturePrediction",
     "ModeTable",

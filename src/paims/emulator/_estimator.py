@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,21 @@ from paims.emulator._description import feature_names
 from paims.emulator._ensemble import compress
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
+from paims.emulator._joint_outputs import JointPrediction
 from paims.emulator._mixture import MixturePrediction
+from paims.emulator._several import (
+    WAYS,
+    OutputOfField,
+    OutputsView,
+    Several,
+    emulator_of,
+    predict_table,
+)
+from paims.emulator._table import fit_table, is_table
 from paims.gp import Basis, Kernel, Nugget, NuggetPrior, Prior
 from paims.inference import density
 from paims.sampling import Scheme
+from paims.sampling._checkpoint import whole_path
 
 
 class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,6 +91,11 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Threads; None or -1 for all cores.
     progress : bool
         Whether to show the sampler's progress on a terminal.
+    outputs : {"auto", "separate", "shared", "components"}
+        How several outputs are learnt: each with hyper-parameters of its own; all with one
+        correlation, and trend and variance of their own; or by principal components, for fields.
+        "auto" decides by their number and by what own hyper-parameters are worth; ``why_`` says
+        why.
 
     Attributes
     ----------
@@ -120,6 +135,14 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If X was a data frame.
+    outputs_ : sequence of Emulator
+        If y was a table: the emulators of single outputs, which have the attributes above; the
+        emulator itself has none of these then. ``emulator["name"]`` is one by its name.
+    output_names_ : tuple of str
+    way_, why_ : str
+        How the outputs were learnt, and why so.
+    components_ : tuple of Emulator
+        Of the principal components, with ``outputs="components"``.
 
     Notes
     -----
@@ -149,6 +172,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool = False,
+        outputs: str = "auto",
     ) -> None:
         self.kernel = kernel
         self.mean = mean
@@ -162,6 +186,12 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.outputs = outputs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def fit(
         self,
@@ -177,8 +207,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : (n, n_features) array_like or data frame
             Inputs.
-        y : (n,) array_like
+        y : (n,) array_like, or (n, m) array_like or data frame
             Outputs. At least q + 3 runs are needed, q the number of basis functions of the mean.
+            In a table of several outputs NaN stands where a run has none; it serves the others.
         checkpoint : str or path, optional
             File that the sampler's state is written to after each level. If it is there and is
             of these runs and settings, the fit goes on from it and ends with the same emulator,
@@ -203,20 +234,45 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         FitInterrupted
-            On Ctrl-C or SIGTERM, a KeyboardInterrupt that says how to go on.
+            On Ctrl-C or SIGTERM, a KeyboardInterrupt that says how to go on. The emulator is what
+            it was before.
         """
+        before = dict(vars(self))
+        try:
+            return self._fitted(X, y, checkpoint, checkpoint_every, executor)
+        except KeyboardInterrupt:
+            self.__dict__ = before  # as it was, in one step
+            raise
+
+    def _fitted(
+        self,
+        X: Any,
+        y: Any,
+        checkpoint: str | os.PathLike[str] | None,
+        checkpoint_every: float,
+        executor: Any,
+    ) -> Emulator:
         check_choice("goal", self.goal, ("posterior", "optimum", "map"))
         check_choice("predictive", self.predictive, ("student_t", "gaussian"))
         refuse_text("X", X)
         refuse_text("y", y)
+        check_choice("outputs", self.outputs, WAYS)
+        table = is_table(y)
         with np.errstate(invalid="ignore"):  # its sum of huge numbers may be inf - inf
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            if table:
+                X, Y = validate_data(self, X, dtype=np.float64), y
+            else:
+                X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         execution = Execution(
             progress=self.progress,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
+            checkpoint=None if checkpoint is None else whole_path(checkpoint),
             checkpoint_every=checkpoint_every,
             executor=executor,
         )
+        self._forget()
+        if table:
+            self._set_several(fit_table(self, X, Y, execution))
+            return self
         y = np.asarray(y, dtype=np.float64)
         self._set_fit(fit_runs(X, y, feature_names(self), self, execution))
         execution.remove_comparisons(len(self.kernel_evidence_))
@@ -246,10 +302,14 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         std : (k,) ndarray
             If ``return_std``.
         cov : (k, k) ndarray
-            If ``return_cov``.
+            If ``return_cov``. With a table of m outputs the three are (k, m), (k, m) and
+            (k, k, m).
         """
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov; the latter has both.")
+        if hasattr(self, "outputs_"):
+            X = self._checked(X)
+            return predict_table(self._several, X, return_std, return_cov, include_nugget)
         scaled = self._scaled(X)
         if return_cov:
             mixture = self.ensemble_.mixture(scaled, include_nugget=include_nugget)
@@ -259,7 +319,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self.output_.value(mean), self.output_.difference(std)
         return self.output_.value(mean)
 
-    def predict_distribution(self, X: Any, include_nugget: bool = True) -> MixturePrediction:
+    def predict_distribution(
+        self, X: Any, include_nugget: bool = True
+    ) -> MixturePrediction | JointPrediction:
         """Predict the whole distribution of the output at each input.
 
         Parameters
@@ -273,7 +335,12 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         MixturePrediction
             With mean, std, cov(), quantile(q), interval(level), cdf(y), logpdf(y), sample(size),
             components and weights.
+        JointPrediction
+            For several outputs: with mean, std, quantile(q), interval(level), joint samples of
+            shape (size, k, m), and combine(weights) for sums and means of outputs.
         """
+        if hasattr(self, "outputs_"):
+            return self._several.joint(self._checked(X), include_nugget)
         scaled = self._scaled(X)
         return self.ensemble_.mixture(scaled, include_nugget=include_nugget)
 
@@ -292,10 +359,16 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        (k, n_samples) ndarray
+        (k, n_samples) ndarray, or (k, m, n_samples) for m outputs
         """
         mixture = self.predict_distribution(X, include_nugget)
-        return np.ascontiguousarray(mixture.sample(n_samples, random_state).T)
+        samples = mixture.sample(n_samples, random_state)
+        return np.ascontiguousarray(np.moveaxis(samples, 0, -1))
+
+    def __getitem__(self, output: str | int) -> Any:
+        """The emulator of one of several outputs, by its name or number."""
+        check_is_fitted(self, "outputs_")
+        return self.outputs_[self._several.mapping.index(output)]
 
     def log_posterior(self, length_scales: Any, nugget: Any = None) -> FloatArray:
         r"""Log posterior density of hyper-parameters.
@@ -313,6 +386,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Log density of :math:`u = (\log\phi, z)`, the coordinates of ``result_.draws``,
             normalised by the estimated evidence.
         """
+        self._refuse_several("log_posterior")
         check_is_fitted(self, "ensemble_")
         lengths = np.asarray(length_scales, dtype=np.float64) / self.inputs_.range
         u = self.posterior_.from_physical(
@@ -334,6 +408,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Another one; its ``compression_`` says how far its predictions are from those of this
             one, measured over the box of the runs.
         """
+        self._refuse_several("compress")
         check_is_fitted(self, "ensemble_")
         if int(n_components) != n_components or n_components < 1:
             raise ValueError(f"n_components must be a positive integer; got {n_components!r}.")
@@ -351,6 +426,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         LeaveOneOut
             Scores and checks; ``passed`` says whether any speaks against the emulator.
         """
+        self._refuse_several("leave_one_out")
         check_is_fitted(self, "ensemble_")
         return self.ensemble_.leave_one_out()
 
@@ -370,6 +446,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Validation
             Scores and checks; ``passed`` says whether any speaks against the emulator.
         """
+        self._refuse_several("validate")
         scaled = self._scaled(X)
         refuse_text("y", y)
         outputs = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64))
@@ -384,7 +461,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         path : str or path
             An existing file is replaced, whole or not at all.
         """
-        check_is_fitted(self, "ensemble_")
+        check_is_fitted(self, "outputs_" if hasattr(self, "outputs_") else "ensemble_")
         # Storage knows emulators, not the other way round.
         from paims.emulator._storage import save_with_provenance  # noqa: PLC0415
 
@@ -393,9 +470,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _scaled(self, X: Any) -> FloatArray:
         """Checked and scaled inputs."""
         check_is_fitted(self, "ensemble_")
-        refuse_text("X", X)
-        with np.errstate(invalid="ignore"):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._checked(X)
         changed = self.inputs_.changed_constants(X)
         if changed.size:
             listed = ", ".join(feature_names(self)[i] for i in changed)
@@ -406,6 +481,46 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         return self.inputs_.apply(X)
+
+    def _checked(self, X: Any) -> FloatArray:
+        """Inputs ``(k, n_features)``, in the order of those of the runs."""
+        refuse_text("X", X)
+        with np.errstate(invalid="ignore"):
+            checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        return checked
+
+    def _refuse_several(self, what: str) -> None:
+        if hasattr(self, "outputs_"):
+            raise AttributeError(
+                f"{what} is for one output: call it of emulator[name], the emulator of the output "
+                "of that name, or of emulator.outputs_[j]."
+            )
+
+    def _forget(self) -> None:
+        """Remove what another fit, of one output or of several, has left."""
+        kept = ("n_features_in_", "feature_names_in_")
+        for name in [key for key in vars(self) if key.endswith("_") and key not in kept]:
+            delattr(self, name)
+
+    def _set_several(self, several: Several) -> None:
+        """Set the fitted attributes of an emulator of several outputs."""
+        self._several = several
+        self.output_names_ = several.mapping.names
+        self.way_, self.why_ = several.way, several.why
+        self.outputs_ = OutputsView(len(self.output_names_), self._output)
+        if several.way == "components":
+            self.components_ = several.emulators
+
+    def _output(self, j: int) -> Any:
+        """The emulator of one output."""
+        several = self._several
+        if j in several.certain:
+            return several.certain[j]
+        if several.way == "components":
+            return OutputOfField(several, j, self._checked)
+        if several.shared is not None:
+            return emulator_of(self, several.shared.fit(several.learnt(j)))
+        return several.emulators[several.learnt(j)]
 
     def _set_fit(self, fit: Fit) -> None:
         """Set the fitted attributes."""

@@ -45,18 +45,23 @@ class Execution:
 
     Attributes
     ----------
-    progress : bool
+    progress : bool or str
+        A text is what the line begins with.
     checkpoint : Path or None
         File of the fit. Each comparison of kernels has one of its own beside it.
     checkpoint_every : float
     executor : optional
         As in :meth:`paims.Emulator.fit`.
+    alike : int
+        Fits like this one that are still to come, itself included, for what is said of the time
+        that they take; 0 if that was said already.
     """
 
-    progress: bool = False
+    progress: bool | str = False
     checkpoint: Path | None = None
     checkpoint_every: float = 60.0
     executor: Any = None
+    alike: int = 1
 
     def file(self, comparison: int | None = None) -> Path | None:
         """Checkpoint of the fit itself, or of its i-th comparison."""

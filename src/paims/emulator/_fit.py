@@ -172,10 +172,13 @@ def _before_sampling(
     if checkpoint is not None and checkpoint.exists():
         if len(posteriors) > 1:  # else the sampler itself refuses at once
             refuse_other_run(checkpoint, posteriors, asked, seed)
-    elif execution.executor is None:
+    elif execution.executor is None and execution.alike:
         first = posteriors[0]
-        sizes = comparison_sizes(posteriors, asked.n_samples, first.n_params)
-        announce(first, [*sizes, asked.n_samples], asked.scheme, execution.progress)
+        sizes: list[int | None] = [
+            *comparison_sizes(posteriors, asked.n_samples, first.n_params),
+            asked.n_samples,
+        ] * execution.alike
+        announce(first, sizes, asked.scheme, bool(execution.progress))
 
 
 def scaled_posteriors(

@@ -45,7 +45,9 @@ from paims.inference import density
 from paims.sampling import SampleResult, Scheme, SearchInfo, Status
 
 FORMAT = "paims-emulator"
-SCHEMA = 1
+#: The newest that is read; 2 is that of several outputs, which ``_several_storage`` describes.
+SCHEMA = 2
+_SCHEMA_OF_ONE = 1
 
 _NAMED: list[type] = [
     *gp.KERNELS.values(),
@@ -75,6 +77,26 @@ def save_with_provenance(
     An interruption leaves what was there before. :func:`paims.load_emulator` reads the file as any
     other.
     """
+    settings = _settings(emulator)  # raises before anything is written
+
+    def fill(file: Any) -> None:
+        several = hasattr(emulator, "outputs_")
+        schema = SCHEMA if several else _SCHEMA_OF_ONE
+        file.attrs.update(format=FORMAT, schema=schema, version=paims.__version__)
+        if several:
+            from paims.emulator._several_storage import put_several  # noqa: PLC0415 - knows this
+
+            put_json(file, "settings", settings)
+            put_several(file, emulator)
+        else:
+            put_emulator(file, emulator)
+        if provenance is not None:
+            put_json(file, "provenance", dataclasses.asdict(provenance))
+
+    write_sealed(Path(path), FORMAT, fill)
+
+
+def _settings(emulator: Emulator) -> dict[str, Any]:
     settings = {
         name: encode(name, value)
         for name, value in emulator.get_params(deep=False).items()
@@ -82,21 +104,19 @@ def save_with_provenance(
     }
     seed = emulator.random_state
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
+    return settings
 
-    def fill(file: Any) -> None:
-        file.attrs.update(format=FORMAT, schema=SCHEMA, version=paims.__version__)
-        put_json(file, "settings", settings)
-        put_json(file, "about", _about(emulator))
-        _put_arrays(file, "inputs", dataclasses.asdict(emulator.inputs_))
-        put_json(file, "output", dataclasses.asdict(emulator.output_))
-        _put_arrays(file, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
-        ensemble = emulator.ensemble_
-        _put_arrays(file, "ensemble", {"draws": ensemble.draws, "weights": ensemble.weights})
-        _put_result(file, "result", emulator.result_)
-        if provenance is not None:
-            put_json(file, "provenance", dataclasses.asdict(provenance))
 
-    write_sealed(Path(path), FORMAT, fill)
+def put_emulator(group: Any, emulator: Emulator) -> None:
+    """Write an emulator of one output."""
+    put_json(group, "settings", _settings(emulator))
+    put_json(group, "about", _about(emulator))
+    _put_arrays(group, "inputs", dataclasses.asdict(emulator.inputs_))
+    put_json(group, "output", dataclasses.asdict(emulator.output_))
+    _put_arrays(group, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
+    ensemble = emulator.ensemble_
+    _put_arrays(group, "ensemble", {"draws": ensemble.draws, "weights": ensemble.weights})
+    _put_result(group, "result", emulator.result_)
 
 
 def load_emulator(path: str | os.PathLike[str]) -> Emulator:
@@ -166,6 +186,15 @@ def _check_header(file: Any, path: Path) -> None:
 
 
 def _read(file: Any) -> Emulator:
+    if "several" in file:
+        from paims.emulator._several_storage import get_several  # noqa: PLC0415 - knows this
+
+        return get_several(file)
+    return get_emulator(file)
+
+
+def get_emulator(file: Any) -> Emulator:
+    """Read an emulator of one output."""
     settings = {name: decode(value) for name, value in get_json(file, "settings").items()}
     about = get_json(file, "about")
     emulator = Emulator(**settings)

@@ -134,6 +134,11 @@ class Posterior:
             f"mean={self.mean!r}, prior={self.prior!r}, nugget={self.nugget!r})"
         )
 
+    @property
+    def identity(self) -> dict[str, FloatArray]:
+        """What tells this posterior from others of the same X, y and model: nothing here."""
+        return {}
+
     def __call__(self, u: Any) -> FloatArray:
         """Log posterior density, up to a constant.
 

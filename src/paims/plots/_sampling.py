@@ -15,6 +15,7 @@ from paims.plots._style import (
     INK,
     MARKERS,
     VERMILLION,
+    as_shown,
     axes_or_new,
     new_figure,
     panels,
@@ -126,11 +127,11 @@ def _mass(mode: Mode) -> str:
 def hide_inner_labels(ax: Axes, names: Sequence[str], i: int, j: int) -> None:
     """Write names and numbers at the left and at the bottom only."""
     if i == len(names) - 1:
-        ax.set_xlabel(names[j])
+        ax.set_xlabel(as_shown(names[j]))
     else:
         ax.set_xticklabels([])
     if j == 0 and i > 0:
-        ax.set_ylabel(names[i])
+        ax.set_ylabel(as_shown(names[i]))
     elif j < i:
         ax.set_yticklabels([])
 
@@ -231,7 +232,7 @@ def box_plots(
         ax.hlines(end, place - 0.12, place + 0.12, color=BLUE, linewidth=1.2)
     ax.bar(place, high - low, 0.5, bottom=low, facecolor=BAND, edgecolor=BLUE, linewidth=1.2)
     ax.hlines(middle, place - 0.25, place + 0.25, color=VERMILLION, linewidth=2.0)
-    ax.set_xticks(place, names)
+    ax.set_xticks(place, [as_shown(name) for name in names])
     ax.set_xlim(0.4, len(names) + 0.6)
     ax.set_ylabel(label)
     return ax
@@ -273,7 +274,7 @@ def marginals(
                        histtype="stepfilled", facecolor=BAND, edgecolor=BLUE)  # fmt: skip
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
-        ax.set_xlabel(names[i])
+        ax.set_xlabel(as_shown(names[i]))
     return axes
 
 

@@ -12,6 +12,7 @@ from paims.plots._style import (
     GREY,
     INK,
     ORANGE,
+    as_shown,
     axes_or_new,
     few_columns,
     panels,
@@ -54,7 +55,7 @@ def length_scales(result: LengthScales, ax: Axes | None = None) -> Axes:
             fontsize=8, color=GREY)  # fmt: skip
     ax.set_xscale("log")
     plain_log_ticks(ax.xaxis)
-    ax.set_yticks(place, result.names)
+    ax.set_yticks(place, [as_shown(name) for name in result.names])
     ax.set_ylim(-0.6, p - 0.4)
     ax.set_xlabel("length-scale / range of the input")
     return ax
@@ -90,7 +91,7 @@ def sobol(result: SobolIndices, ax: Axes | None = None) -> Axes:
         end = max(result.total[i], result.total_interval[1, i])
         ax.annotate(f"{result.total[i]:.3f}", (end, y - 0.19), xytext=(5, 0),
                     textcoords="offset points", va="center", fontsize=8, color=INK)  # fmt: skip
-    ax.set_yticks(place, [result.names[i] for i in order])
+    ax.set_yticks(place, [as_shown(result.names[i]) for i in order])
     ax.set_xlim(0.0, 1.1 * max(1.0, float(result.total_interval.max())))
     ax.set_xlabel("share of the output's variance")
     ax.legend(frameon=False, fontsize=8, loc="lower right")
@@ -119,7 +120,7 @@ def main_effect(result: MainEffects, i_input: int, ax: Axes | None = None) -> Ax
     ax.plot(x, result.mean[i_input], color=BLUE, linewidth=1.6)
     ax.set_xlim(x[0], x[-1])
     ax.locator_params(axis="x", nbins=4)
-    ax.set_xlabel(result.names[i_input])
+    ax.set_xlabel(as_shown(result.names[i_input]))
     ax.set_ylabel("average output")
     return ax
 

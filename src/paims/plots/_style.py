@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import as_label, shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ __all__ = [
     "MARKERS",
     "ORANGE",
     "VERMILLION",
+    "as_shown",
     "axes_or_new",
     "few_columns",
     "label_points",
@@ -117,6 +119,27 @@ def note(ax: Axes, text: str, x: float = 0.02, y: float = 0.98) -> None:
         fontsize=8,
         color=INK,
     )
+
+
+def as_shown(name: str) -> str:
+    r"""A name as a label: mathematics such as ``$\phi_1$`` if it is some, else as it stands."""
+    n_dollars = name.count("$") - name.count(r"\$")
+    if "$" not in name:
+        return shortened(visible(name, keep="\n"), 40)
+    if n_dollars == 0:
+        return name
+    return name if n_dollars % 2 == 0 and _is_mathematics(name) else as_label(name)
+
+
+def _is_mathematics(text: str) -> bool:
+    """Whether Matplotlib can set a text that has mathematics in it."""
+    from matplotlib.mathtext import MathTextParser  # noqa: PLC0415 - slow to import
+
+    try:
+        MathTextParser("path").parse(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def plain_log_ticks(axis: Axis) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paims import plots
+from paims._names import as_label, visible
 from paims.diagnostics import Coverage, LeaveOneOut, MainEffects, Residuals, SobolIndices
 from paims.plots import _style
 from paims.report._study import Study, prediction_at
@@ -91,19 +94,27 @@ def _svg(canvas: Canvas, name: str, alt: str) -> str:
 
     buffer = io.StringIO()
     # The salt makes ids differ between the figures of a page, and not between two runs.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        # Texts are set in the reader's fonts, whatever Matplotlib's own lack.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         metadata: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(buffer, format="svg", transparent=True, dpi=150, metadata=metadata)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    for colour, variable in _VARIABLES.items():
-        text = re.sub(re.escape(colour), f"var(--{variable})", text, flags=re.IGNORECASE)
-    text = re.sub(r'font: (\d[\d.]*)px [^;"]*', r"font-size: \1px", text)
-    # Ids of groups are the same in every figure, and nothing refers to them.
-    text = re.sub(r'(<g\b[^>]*?) id="[^"]*"', r"\1", text)
-    label = alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    # In the tags only: between them are names, one of which may look like a colour.
+    text = re.sub(r"<[^>]*>", lambda tag: _with_variables(tag[0]), text)
+    label = visible(alt).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _with_variables(tag: str) -> str:
+    """A tag of SVG with the page's variables for colours, and sizes alone for fonts."""
+    for colour, variable in _VARIABLES.items():
+        tag = re.sub(re.escape(colour), f"var(--{variable})", tag, flags=re.IGNORECASE)
+    tag = re.sub(r'font: (\d[\d.]*)px [^;"]*', r"font-size: \1px", tag)
+    # Ids of groups are the same in every figure, and nothing refers to them.
+    return re.sub(r'^(<g\b[^>]*?) id="[^"]*"', r"\1", tag)
 
 
 def _figure(canvas: Canvas, name: str, alt: str, caption: str) -> Figure:
@@ -122,10 +133,10 @@ def _runs(study: Study, output: str) -> Figure:
     for place, (ax, i) in enumerate(zip(axes, active, strict=True)):
         _style.quiet(ax)
         ax.plot(study.X[:, i], study.y, "o", color=_style.BLUE, markersize=3.5)
-        ax.set_xlabel(study.names[i])
+        ax.set_xlabel(as_label(study.names[i]))
         ax.locator_params(axis="x", nbins=4)
         if place == 0:
-            ax.set_ylabel(output)
+            ax.set_ylabel(as_label(output))
     alt = f"Scatter plots of {output} against each of {len(active)} inputs, {len(study.y)} runs."
     return _figure(canvas, "runs", alt, f"The {len(study.y)} runs: {output} against each input.")
 
@@ -176,7 +187,7 @@ def _logarithmic_draws(study: Study) -> tuple[SampleResult, list[Mode], list[str
     result = replace(
         emulator.result_,
         draws=np.log10(np.column_stack(columns)),
-        names=tuple(f"log10 {label}" for label in labels),
+        names=tuple(f"log10 {as_label(label)}" for label in labels),
         posterior=None,
     )
     modes = [
@@ -240,9 +251,13 @@ def _pareto(loo: LeaveOneOut) -> Figure:
     return _figure(canvas, "pareto", alt, caption)
 
 
+def _labels(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(as_label(name) for name in names)
+
+
 def _sobol(sobol: SobolIndices) -> Figure:
     canvas = _canvas(5.4, 1.2 + 0.45 * len(sobol.names))
-    ax = plots.sobol(sobol, canvas.subplots())
+    ax = plots.sobol(replace(sobol, names=_labels(sobol.names)), canvas.subplots())
     # Above the bars: with two or three inputs there is no room beside them.
     ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     shares = ", ".join(
@@ -255,10 +270,10 @@ def _sobol(sobol: SobolIndices) -> Figure:
 
 def _effects(effects: MainEffects, output: str) -> Figure:
     canvas, axes = _grid(len(effects.names))
-    plots.main_effects(effects, axes)
+    plots.main_effects(replace(effects, names=_labels(effects.names)), axes)
     for ax in axes:
         if ax.get_ylabel():
-            ax.set_ylabel(f"average {output}")
+            ax.set_ylabel(as_label(f"average {output}"))
     swings = ", ".join(
         f"{name} {swing:.3g}" for name, swing in zip(effects.names, effects.swing, strict=True)
     )
@@ -284,10 +299,10 @@ def _slices(study: Study, output: str) -> Figure:
         for level, alpha in ((0.95, 0.2), (0.5, 0.4)):
             ax.fill_between(x, *mixture.interval(level), color=_style.BLUE, alpha=alpha, lw=0)
         ax.plot(x, mixture.mean, color=_style.BLUE)
-        ax.set_xlabel(study.emulator.map_.input_names[i])
+        ax.set_xlabel(as_label(study.emulator.map_.input_names[i]))
         ax.locator_params(axis="x", nbins=4)
         if i == 0:
-            ax.set_ylabel(output)
+            ax.set_ylabel(as_label(output))
     alt = f"Predicted {output} along each input through the middle of the range, with bands."
     caption = "Slices through the middle of the range: mean, 50 % and 95 % bands."
     return _figure(canvas, "slices", alt, caption)

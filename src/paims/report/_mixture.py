@@ -10,6 +10,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
 from paims._arrays import FloatArray
+from paims._names import shortened, visible
 from paims.emulator import Emulator
 from paims.emulator._scaling import InputScaling
 from paims.gp import Kernel
@@ -66,7 +67,7 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
     inputs, output = emulator.inputs_, emulator.output_
     active = inputs.active
     return small, {
-        "names": list(emulator.map_.input_names),
+        "names": [shortened(visible(name), 40) for name in emulator.map_.input_names],
         "n": posterior.n_runs,
         "dof": dof if student else None,
         "kernel": _kernel(posterior.kernel, phi),

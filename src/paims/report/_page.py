@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterable
 from importlib.resources import files
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import visible
 from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
 from paims.report._figures import all_figures
@@ -69,15 +72,21 @@ def render_report(
     live = page_mixture(emulator)
     facts = emulator_facts(emulator, provenance)
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_without_controls,
     )
     environment.filters["g"] = number
     template = environment.from_string(_asset("report.html.jinja"))
+    script = "\n" + _asset("mixture.js") + "\n" + _asset("page.js")
     return template.render(
         title=title or f"Emulator of {provenance.output}",
         output=provenance.output,
         css=_asset("report.css"),
-        scripts=_asset("mixture.js") + "\n" + _asset("page.js"),
+        script=script,
+        policy=_policy(script),
         mixture=None if live is None else _json(live[1]),
         compression=None if live is None else live[0].compression_,
         study=numbers,
@@ -94,6 +103,24 @@ def render_report(
 
 def _asset(name: str) -> str:
     return (files("paims.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """Content-Security-Policy: the page's own script runs and no other, and nothing is loaded.
+
+    Styles are free, as the figures have theirs in their elements; they can load nothing either.
+    """
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _without_controls(value: Any) -> Any:
+    """What the template prints, without marks that would turn the text around them."""
+    # Markup, a kind of text, is what is ours.
+    return visible(value, keep="\n") if type(value) is str else value
 
 
 def _json(value: Any) -> str:

@@ -16,7 +16,9 @@ HDF5 is slow with many small ones.
 
 from __future__ import annotations
 
+import os
 import warnings
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
@@ -100,7 +102,7 @@ class Checkpoint:
         elif self.journal.entries:
             self._unchecked = target
         remove_remains(self.path)
-        if not self.path.exists():
+        if not self.path.exists() or self.is_empty:
             try:
                 self._write()
             except OSError as error:
@@ -145,6 +147,19 @@ class Checkpoint:
         self._changed = True
         self.save()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been evaluated yet."""
+        known = any(np.any(entry.known) for entry in self.journal.entries)
+        return self.progress.state is None and not known
+
+    def discard(self) -> None:
+        """Remove the file of a run that cannot go on from its first points."""
+        if self.progress.state is None:
+            self._changed = False
+            with suppress(OSError):
+                self.path.unlink(missing_ok=True)
+
     def save(self) -> None:
         """Write what has changed. A disk that is full does not end the run: it says so."""
         if not self._changed:
@@ -187,19 +202,34 @@ class Checkpoint:
         self._changed = False
 
 
+def whole_path(path: str | os.PathLike[str]) -> Path:
+    """Where a checkpoint is, wherever the density may go with ``os.chdir``."""
+    try:
+        return Path(path).absolute()
+    except OSError as error:
+        raise CheckpointError(
+            f"The checkpoint {os.fspath(path)!r} cannot be found: the working directory does not "
+            f"exist any more ({error.strerror or error}). Give the whole path."
+        ) from None
+
+
 def open_checkpoint(
     path: Path, every: float, settings: dict[str, Any], any_seed: bool, n_jobs: int | None
 ) -> Checkpoint:
     """Begin a checkpoint, or go on from one of the same settings.
 
-    With ``any_seed`` that of the file is taken, if there is a file.
+    With ``any_seed`` that of the file is taken, if there is a file. A file of other settings in
+    which nothing has been evaluated yet holds nothing to lose: it is begun anew.
     """
+    new = Checkpoint(path, every, settings, Progress(), Journal())
     if not path.exists():
-        return Checkpoint(path, every, settings, Progress(), Journal())
+        return new
     opened = read_checkpoint(path, every, n_jobs)
     if any_seed:
         settings = {**settings, "random_state": opened.settings.get("random_state")}
     differences = _differences(settings, opened.settings)
+    if differences and opened.is_empty:
+        return new
     if differences:
         raise CheckpointError(
             f"The checkpoint {str(path)!r} is of another run: {'; '.join(differences)}. Give "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import Array, IntArray
+from paims._names import as_variables
 from paims.sampling._errors import Weighting
 from paims.sampling._modes import Mode, find_modes
 from paims.sampling._modes import climb as climb_to_tops
@@ -392,6 +393,8 @@ class SampleResult:
     def to_inference_data(self, n_draws: int | None = None, random_state: Any = 0) -> Any:
         """Return equally weighted draws as ArviZ's ``DataTree`` (needs the ``arviz`` extra).
 
+        Names that no variable can have, such as ``a/b``, are changed (to ``a_b``).
+
         Parameters
         ----------
         n_draws : int, optional
@@ -413,11 +416,13 @@ class SampleResult:
             "log_evidence_error": self.log_evidence_error,
             "status": str(self.status),
         }
+        names = [*self.names, *self.derived]
+        columns = [*self.draws[index].T, *(values[index] for values in self.derived.values())]
         return arviz_base.from_dict(
             {
                 "posterior": {
-                    **{name: self.draws[index, i][None] for i, name in enumerate(self.names)},
-                    **{name: values[index][None] for name, values in self.derived.items()},
+                    name: column[None]
+                    for name, column in zip(as_variables(names), columns, strict=True)
                 },
                 "sample_stats": {"lp": self.log_density[index][None]},
             },

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Generator, Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
-from paims._arrays import Array
+from paims._names import shortened, visible
 from paims._parallel import n_threads
 from paims.sampling._assembly import assemble
 from paims.sampling._checkpoint import Checkpoint
+from paims.sampling._interruptions import Interruptions, Terminated
 from paims.sampling._level import (
     LevelInfo,
-    NothingThere,
     Progress,
     State,
+    TooFewAlive,
     cross_over,
     find_missed,
     first_state,
@@ -34,10 +32,7 @@ from paims.sampling._recycling import recycle
 from paims.sampling._result import SampleResult, SamplingWarning, Status
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._target import (
-    Answer,
-    Density,
     DensityError,
-    Evaluator,
     Limits,
     Points,
     StopSampling,
@@ -57,7 +52,7 @@ class Execution:
     max_evaluations: int | None = None
     max_seconds: float | None = None
     max_levels: int = 500
-    progress: bool = True
+    progress: bool | str = True
     checkpoint_every: float = 60.0
     executor: Any = None
     on_error: str = "raise"
@@ -103,13 +98,13 @@ def run(
     every = None if checkpoint is None else execution.checkpoint_every
     go_on = "" if checkpoint is None else _how_to_go_on(checkpoint.path)
     with (
-        evaluating(execution.executor, every, execution.batch_timeout) as evaluator,
         Interruptions() as interruptions,
+        evaluating(execution.executor, every, execution.batch_timeout, interruptions) as evaluator,
         ProgressLine(execution.progress) as line,
     ):
         target = replace(
             target,
-            evaluator=interruptions.allowed_in(evaluator),
+            evaluator=evaluator,
             limits=execution.limits(),
             recorder=checkpoint,
             counts=progress.counts,
@@ -131,6 +126,8 @@ def run(
             if progress.state is not None:
                 with suppress(Exception):  # The error matters more than what there is.
                     error.result = assemble(progress, plan, target, _FAILED, go_on)
+            if go_on:
+                error.args = (f"{error} {go_on}",)
             raise
         finally:
             if checkpoint is not None:
@@ -138,8 +135,8 @@ def run(
         if progress.state is None:
             raise _nothing(status, go_on)
         result = assemble(progress, plan, target, status, go_on)
-        if interruptions.waiting is not None:
-            result = replace(result, status=_interrupted(interruptions.waiting))
+    if interruptions.arrived is not None:
+        result = replace(result, status=_interrupted(interruptions.arrived))
     for text in result.warnings:
         warnings.warn(text, SamplingWarning, stacklevel=3)
     return result
@@ -157,12 +154,17 @@ def _steps(
     if checkpoint is not None:
         checkpoint.start(target)
     _check_levels(progress, max_levels)
-    for level in levels(target, plan, progress, start):
-        progress = progress.after(level.state, level.info, target.counts)
-        if checkpoint is not None:
-            checkpoint.level_done(progress)
-        yield progress
-        _check_levels(progress, max_levels)
+    try:
+        for level in levels(target, plan, progress, start):
+            progress = progress.after(level.state, level.info, target.counts)
+            if checkpoint is not None:
+                checkpoint.level_done(progress)
+            yield progress
+            _check_levels(progress, max_levels)
+    except TooFewAlive:
+        if checkpoint is not None:  # It would only be in the way of better settings.
+            checkpoint.discard()
+        raise
 
 
 def _check_levels(progress: Progress, max_levels: int) -> None:
@@ -214,7 +216,7 @@ def _begun(target: Target, plan: Plan) -> State:
     """Level 0; without the leads if the first of them is zero nearly everywhere."""
     try:
         return first_state(target, plan.n_samples, plan.seed, plan.scheme)
-    except NothingThere as nothing:
+    except TooFewAlive as nothing:
         if not target.leads:
             raise
         note = f"{nothing}".split(";", maxsplit=1)[0]
@@ -225,7 +227,7 @@ def _crossed(state: State, target: Target, plan: Plan) -> State:
     """Points of the next leg, or the run begun anew if the next density is zero there."""
     try:
         return cross_over(state, target, plan.scheme)
-    except NothingThere as nothing:
+    except TooFewAlive as nothing:
         found = str(nothing)
         if found.startswith("The density"):
             found = "The density is zero at nearly all points that the lead has led to"
@@ -292,93 +294,24 @@ def _nothing(status: Status, go_on: str) -> BaseException:
     )
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as an interruption."""
-
-
 def _interrupted(interruption: KeyboardInterrupt) -> Status:
     if isinstance(interruption, Terminated):
         return Status("interrupted", "terminated by a signal")
     return Status("interrupted", "interrupted from the keyboard")
 
 
-class Interruptions:
-    """Ctrl-C and SIGTERM, taken only where nothing is lost by it.
+class ProgressLine:
+    """One line on the terminal while a run goes on; silent off a terminal.
 
-    One that arrives while the density is evaluated is raised there. Any other waits until the
-    step that it falls into is done: a level, or the writing of a file, is never left half way.
-
-    Signals that the program handles itself, and threads other than the main one, are left alone.
-    What the signals did before is restored in the end.
-
-    Attributes
+    Parameters
     ----------
-    waiting : KeyboardInterrupt or None
-        An interruption that has not been raised yet.
+    wanted : bool or str
+        A text is what the line begins with.
     """
 
-    def __init__(self) -> None:
-        self.waiting: KeyboardInterrupt | None = None
-        self._allowed = False
-        self._process = os.getpid()
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Interruptions:
-        if threading.current_thread() is threading.main_thread():
-            defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-            for number, default in defaults.items():
-                if signal.getsignal(number) is default:
-                    self._before[number] = signal.signal(number, self._arrived)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
-        interruption = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
-        # A worker process that was forked from this one has the handler too.
-        if self._allowed or os.getpid() != self._process:
-            raise interruption
-        self.waiting = interruption
-
-    def check(self) -> None:
-        """Raise what has arrived."""
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            raise waiting
-
-    def allowed_in(self, evaluator: Evaluator) -> Evaluator:
-        """Let interruptions through while an evaluator works."""
-
-        def evaluate(
-            density: Density, theta: Array
-        ) -> Generator[tuple[Array, Answer], None, None]:
-            with closing(evaluator(density, theta)) as answers:
-                while True:
-                    try:
-                        self._allowed = True
-                        self.check()
-                        answer = next(answers, None)
-                    finally:
-                        self._allowed = False
-                    if answer is None:
-                        return
-                    yield answer
-
-        return evaluate
-
-
-class ProgressLine:
-    """One line on the terminal while a run goes on; silent off a terminal."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr.isatty()
+    def __init__(self, wanted: bool | str) -> None:
+        self._wanted = bool(wanted) and sys.stderr is not None and sys.stderr.isatty()
+        self._begin = f"{shortened(visible(wanted), 40)}: " if isinstance(wanted, str) else ""
         self._status: Any = None
         self._start = monotonic()
 
@@ -386,7 +319,9 @@ class ProgressLine:
         if self._wanted:
             from rich.console import Console  # noqa: PLC0415 - only when there is a terminal
 
-            self._status = Console(stderr=True).status("level 0: drawing from the reference")
+            self._status = Console(stderr=True).status(
+                self._line("level 0: drawing from the reference")
+            )
             self._status.start()
         return self
 
@@ -407,10 +342,18 @@ class ProgressLine:
         n_evaluations = counts.n_evaluations + counts.n_lead
         speed = n_evaluations / max(monotonic() - self._start, 1e-9)
         self._status.update(
-            f"level {info.level}{_of_leg(info)}: beta {info.beta:.3g}, effective size "
-            f"{info.effective_size:.0f}, "
-            f"{_accepted(info)}, {n_evaluations} evaluations, {speed:.0f}/s"
+            self._line(
+                f"level {info.level}{_of_leg(info)}: beta {info.beta:.3g}, effective size "
+                f"{info.effective_size:.0f}, {_accepted(info)}, {n_evaluations} evaluations, "
+                f"{speed:.0f}/s"
+            )
         )
+
+    def _line(self, text: str) -> Any:
+        """A text of rich's, to which a name is no markup."""
+        from rich.text import Text  # noqa: PLC0415 - only when there is a terminal
+
+        return Text(self._begin + text)
 
 
 def _of_leg(info: LevelInfo) -> str:

@@ -6,15 +6,21 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from paims._arrays import Array
 from paims._parallel import n_threads
-from paims.sampling._checkpoint import CheckpointError, open_checkpoint, read_checkpoint
+from paims.sampling._checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    open_checkpoint,
+    read_checkpoint,
+    whole_path,
+)
 from paims.sampling._level import Progress
+from paims.sampling._lock import only_run
 from paims.sampling._periodic import as_circles
 from paims.sampling._references import as_reference
 from paims.sampling._result import Derived, SampleResult, SamplingWarning, derive
@@ -94,7 +100,7 @@ def sample(
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
     max_levels: int = 500,
-    progress: bool = True,
+    progress: bool | str = True,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
     executor: Any = None,
@@ -164,7 +170,7 @@ def sample(
     max_levels : int
         Most annealing levels.
     progress : bool
-        Show progress, when standard error is a terminal.
+        Show progress, when standard error is a terminal; a text is what the line begins with.
     checkpoint : str or path, optional
         File that the run is written to after each level. If it is there and holds the same run,
         the run goes on from it and ends with the same draws, to the bit; so does
@@ -230,15 +236,18 @@ def sample(
         derive(derived, np.asarray(first, dtype=float), plan.names, vectorized)
     if checkpoint is None:
         return with_derived(run(target, plan, execution), derived, vectorized)
-    opened = open_checkpoint(
-        Path(checkpoint),
-        checkpoint_every,
-        as_settings(plan, target),
-        any_seed=random_state is None,
-        n_jobs=n_jobs,
-    )
-    plan = replace(plan, seed=opened.settings["random_state"])
-    return with_derived(run(target, plan, execution, opened), derived, vectorized)
+    path = whole_path(checkpoint)
+    with only_run(path):
+        opened = open_checkpoint(
+            path,
+            checkpoint_every,
+            as_settings(plan, target),
+            any_seed=random_state is None,
+            n_jobs=n_jobs,
+        )
+        plan = replace(plan, seed=opened.settings["random_state"])
+        result = run(target, plan, execution, opened)
+    return with_derived(result, derived, vectorized)
 
 
 def with_derived(result: SampleResult, derived: Derived | None, vectorized: bool) -> SampleResult:
@@ -271,7 +280,7 @@ def resume(
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
     max_levels: int = 500,
-    progress: bool = True,
+    progress: bool | str = True,
     checkpoint_every: float = 60.0,
     executor: Any = None,
     on_error: str = "raise",
@@ -332,12 +341,34 @@ def resume(
         on_error=on_error,
         batch_timeout=batch_timeout,
     )
-    opened = read_checkpoint(Path(path), checkpoint_every, n_jobs)
+    path = whole_path(path)
+    with only_run(path):
+        opened = read_checkpoint(path, checkpoint_every, n_jobs)
+        target, plan = _of_checkpoint(opened, log_density, reference, on_error, n_jobs)
+        target = with_leads(target, lead, gradient)
+        if len(target.leads) != len(opened.settings["leads"]):
+            raise CheckpointError(
+                f"The run in {str(path)!r} has {len(opened.settings['leads'])} lead(s); got "
+                f"{len(target.leads)}. Pass those that it began with, paims.resume(path, "
+                "log_density, lead=...)."
+            )
+        result = run(target, plan, execution, opened)
+    return with_derived(result, derived, opened.settings["vectorized"])
+
+
+def _of_checkpoint(
+    opened: Checkpoint,
+    log_density: LogDensity,
+    reference: Any,
+    on_error: str,
+    n_jobs: int | None,
+) -> tuple[Target, Plan]:
+    """Density and plan of the run that a checkpoint is of."""
     settings = opened.settings
     where = stored_reference(settings) if reference is None else reference
     if where is None:
         raise CheckpointError(
-            f"The run in {str(Path(path))!r} began with a reference of class "
+            f"The run in {str(opened.path)!r} began with a reference of class "
             f"{settings['reference']['class']}, which files cannot hold: pass it again, "
             "paims.resume(path, log_density, reference=...)."
         )
@@ -346,16 +377,9 @@ def resume(
         target, _ = as_target(None, None, log_density, where, vectorized, on_error)
     else:
         target, _ = as_target(log_density, where, None, None, vectorized, on_error)
-    target = with_leads(target, lead, gradient)
-    if len(target.leads) != len(settings["leads"]):
-        raise CheckpointError(
-            f"The run in {str(Path(path))!r} has {len(settings['leads'])} lead(s); got "
-            f"{len(target.leads)}. Pass those that it began with, paims.resume(path, log_density, "
-            "lead=...)."
-        )
     plan = plan_of(settings, n_jobs)
     target = replace(target, circles=as_circles(plan.periodic, plan.names, target.reference))
-    return with_derived(run(target, plan, execution, opened), derived, vectorized)
+    return target, plan
 
 
 def as_plan(

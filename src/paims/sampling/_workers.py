@@ -8,8 +8,6 @@ so draws do not depend on the choice.
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import (
@@ -31,20 +29,24 @@ import numpy as np
 
 from paims._arrays import Array
 from paims._parallel import n_threads
+from paims.sampling._cluster import Cluster
+from paims.sampling._interruptions import Interruptions
+from paims.sampling._shipping import Shipment, evaluate_shipped, tied_to_this_process
 from paims.sampling._target import Answer, Density, DensityError, Evaluator, listed
 
 _FIRST = 32  # points by which the cost of a point is measured in this process
 _PIECES = 4  # for each worker, so that none waits long for the last
 _SECONDS = 0.05  # that a piece should take at least, to be worth its way
 _MAX_DEATHS = 3  # workers that a piece may take down
-_MAX_KEPT = 4  # densities that a worker process keeps
-
-_received: dict[str, Density] = {}  # in a worker process: it has to outlive a task
+_POLL = 0.1  # seconds between two looks for an interruption
 
 
 @contextmanager
 def evaluating(
-    executor: Any, every: float | None, batch_timeout: float | None
+    executor: Any,
+    every: float | None,
+    batch_timeout: float | None,
+    interruptions: Interruptions | None = None,
 ) -> Iterator[Evaluator]:
     """What evaluates the density, for the length of a run.
 
@@ -55,33 +57,37 @@ def evaluating(
         Seconds after which values should be at hand to be saved.
     batch_timeout : float, optional
         Seconds after which a batch is given up.
+    interruptions : Interruptions, optional
+        Of the run.
     """
+    interruptions = interruptions or Interruptions()
     if executor is None:
-        yield InThisProcess(every, batch_timeout)
+        yield InThisProcess(every, batch_timeout, interruptions)
         return
-    pool = _pool(executor, batch_timeout)
+    pool = _pool(executor, batch_timeout, interruptions)
     try:
         yield Workers(pool, every, batch_timeout)
     finally:
         pool.close()
 
 
-def _pool(executor: Any, batch_timeout: float | None) -> Pool:
+def _pool(executor: Any, batch_timeout: float | None, interruptions: Interruptions) -> Pool:
     if isinstance(executor, Executor):
-        return Pool(executor)
+        return Pool(executor, interruptions)
     # By name: neither package need be installed, nor imported, to find out.
     packages = {cls.__module__.split(".")[0] for cls in type(executor).__mro__}
     if "distributed" in packages and hasattr(executor, "get_executor"):
-        return Pool(executor.get_executor(pure=False), lambda: sum(executor.nthreads().values()))
+        cluster = Cluster(executor)
+        return Pool(cluster.executor(), interruptions, cluster=cluster)
     if "joblib" in packages and hasattr(executor, "n_jobs"):
         if batch_timeout is not None:
             raise ValueError(
                 "batch_timeout cannot be kept with joblib: pass "
                 f"joblib.Parallel(..., timeout={batch_timeout:g}) in its place."
             )
-        return Pool(JoblibExecutor(executor))
+        return Pool(JoblibExecutor(executor), interruptions)
     if callable(executor) and not isinstance(executor, type):
-        return Pool(_made(executor), factory=executor)
+        return Pool(_made(executor), interruptions, factory=executor)
     raise TypeError(
         "executor must be None, a concurrent.futures.Executor, a function that makes one such as "
         "lambda: ProcessPoolExecutor(4), a joblib.Parallel or a distributed.Client; got "
@@ -96,7 +102,7 @@ def _made(factory: Callable[[], Any]) -> Executor:
             "executor is a function: it must return a concurrent.futures.Executor; "
             f"it returned {made!r}."
         )
-    return made
+    return tied_to_this_process(made)
 
 
 @dataclass
@@ -131,10 +137,18 @@ class InThisProcess:
         Seconds that a piece may take; None for one call for each batch.
     timeout : float, optional
         Seconds after which a batch is given up.
+    interruptions : Interruptions, optional
+        Of the run: they are raised in the density.
     """
 
-    def __init__(self, every: float | None = None, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        every: float | None = None,
+        timeout: float | None = None,
+        interruptions: Interruptions | None = None,
+    ) -> None:
         self._every, self._timeout = every, timeout
+        self._interruptions = interruptions or Interruptions()
         self._costs: dict[int, _Cost] = {}
 
     def __call__(
@@ -147,7 +161,10 @@ class InThisProcess:
         while start < len(theta):
             rows = np.arange(start, start + self._size(len(theta) - start, cost))
             piece = theta[rows]
-            answer = density(piece) if end is None else self._timed(density, piece, end)
+            if end is None:
+                answer = self._interruptions.let_into(density, piece)
+            else:
+                answer = self._timed(density, piece, end)
             cost.include(answer.seconds, len(rows))
             start += len(rows)
             yield rows, answer
@@ -171,7 +188,9 @@ class InThisProcess:
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        thread.join(max(0.0, end - monotonic()))
+        while thread.is_alive() and monotonic() < end:
+            self._interruptions.check()
+            thread.join(min(_POLL, max(0.0, end - monotonic())))
         if not outcome:
             raise _timed_out(theta, self._timeout)
         if isinstance(outcome[0], BaseException):
@@ -227,26 +246,31 @@ class Pool:
     ----------
     executor : Executor
         The user's, who also shuts it down, unless there is a factory.
-    count : callable, optional
-        Says how many workers there are now; by default the executor itself does.
+    interruptions : Interruptions, optional
+        Of the run: they are taken while the workers work, never inside the executor's own code.
     factory : callable, optional
         Makes the executor again when a worker has died.
+    cluster : Cluster, optional
+        That the executor is of.
     """
 
     def __init__(
         self,
         executor: Executor,
-        count: Callable[[], int] | None = None,
+        interruptions: Interruptions | None = None,
         factory: Callable[[], Executor] | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
-        self._executor, self._count, self._factory = executor, count, factory
+        self._executor, self._factory, self._cluster = executor, factory, cluster
+        self._interruptions = interruptions or Interruptions()
         self._shipment: Shipment | None = None
+        self._left_behind = False
 
     @property
     def n_workers(self) -> int:
         """Workers of the executor, or cores of this machine if it does not say."""
-        if self._count is not None:
-            return self._count()
+        if self._cluster is not None:
+            return self._cluster.n_workers()
         for name in ("_max_workers", "num_workers"):  # Python's own, that of MPI
             if getattr(self._executor, name, None):
                 return int(getattr(self._executor, name))
@@ -267,25 +291,26 @@ class Pool:
             raise _timed_out(np.concatenate([pieces[i] for i in late.pieces]), timeout) from None
 
     def close(self) -> None:
-        """Shut down an executor that was made here."""
+        """Shut down an executor that was made here, at once if it works on what nobody wants."""
         if self._factory is not None:
+            if self._left_behind:
+                self._kill_workers()
             self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _once(
         self, density: Density, pieces: list[Array], group: list[int], end: float | None
     ) -> Iterator[tuple[int, Answer]]:
-        futures = {self._submit(density, pieces[i], False): i for i in group}
+        if self._cluster is not None:
+            self._cluster.wait_for_workers(self._interruptions.check)
+        futures: dict[Future[Any], int] = {}
         try:
+            for i in group:
+                futures[self._submit(density, pieces[i], False)] = i
             while futures:
                 if isinstance(self._executor, JoblibExecutor):
-                    self._executor.run_submitted()
-                left = None if end is None else max(0.0, end - monotonic())
-                done, _ = wait(futures, timeout=left, return_when=FIRST_COMPLETED)
-                if not done:
-                    self._kill_workers()
-                    raise _TimedOut(list(futures.values()))
+                    self._interruptions.let_into(self._executor.run_submitted)
                 # What is there first, then what was lost.
-                for future in sorted(done, key=_failed):
+                for future in sorted(self._done(futures, end), key=_failed):
                     answer = self._answer(future, pieces[futures[future]], futures)
                     i = futures.pop(future)
                     if answer is None:
@@ -294,7 +319,21 @@ class Pool:
                         yield i, answer
         finally:
             for future in futures:
-                future.cancel()
+                self._left_behind |= not (future.cancel() or future.done())
+
+    def _done(self, futures: dict[Future[Any], int], end: float | None) -> set[Future[Any]]:
+        """Tasks that are done, as soon as there are any."""
+        while True:
+            self._interruptions.check()
+            left = _POLL if end is None else min(_POLL, max(0.0, end - monotonic()))
+            done, _ = wait(futures, timeout=left, return_when=FIRST_COMPLETED)
+            if done:
+                return done
+            if end is not None and monotonic() >= end:
+                self._kill_workers()
+                raise _TimedOut(list(futures.values()))
+            if self._cluster is not None:
+                self._cluster.look(self._interruptions.check)
 
     def _answer(
         self, future: Future[Any], piece: Array, futures: dict[Future[Any], int]
@@ -304,9 +343,13 @@ class Pool:
             answer: Answer | None = future.result()
         except TimeoutError:  # of joblib
             raise _TimedOut(list(futures.values())) from None
+        except (KeyboardInterrupt, SystemExit):  # of the worker, and not of the run
+            raise CancelledError from None
         except Exception as error:
             if type(error).__name__ == "KilledWorker":  # of Dask
                 raise _killed(piece, "as many workers as the scheduler allows") from None
+            if self._cluster is not None and not self._cluster.n_workers():
+                raise CancelledError from None
             raise
         return answer
 
@@ -316,7 +359,12 @@ class Pool:
         if self._shipment is None or self._shipment.density is not density:
             self._shipment = Shipment(density)
         content = self._shipment.content if whole else None
-        return self._executor.submit(evaluate_shipped, self._shipment.name, content, piece)
+        try:
+            return self._executor.submit(evaluate_shipped, self._shipment.name, content, piece)
+        except Exception:
+            if self._cluster is not None and not self._cluster.n_workers():
+                raise CancelledError from None
+            raise
 
     def _renew(self) -> None:
         """Replace an executor that a dead worker has broken."""
@@ -448,8 +496,9 @@ def _killed(points: Array, workers: str) -> DensityError:
 def _lost(points: Array) -> DensityError:
     return DensityError.at(
         points,
-        f"The cluster lost a batch {_MAX_DEATHS} times. See whether its workers and scheduler "
-        "are running.",
+        f"{len(points)} point(s) were lost by the workers {_MAX_DEATHS} times: {listed(points)}. "
+        "See whether the workers, and the scheduler if there is one, are running; log_density "
+        "must not end its process (sys.exit).",
     )
 
 
@@ -461,55 +510,3 @@ def _timed_out(points: Array, timeout: float | None) -> DensityError:
         f"{len(points)} point(s): {listed(points)}. Call it there by hand to see why; return "
         "-inf where it cannot be evaluated, or raise batch_timeout.",
     )
-
-
-class Shipment:
-    """A density ready to be sent to other processes: once, not with each piece.
-
-    A worker keeps the density that it was sent under the name of its content. A task carries the
-    name only; a worker that does not know it says so and is sent the rest.
-
-    Parameters
-    ----------
-    density : Density
-
-    Attributes
-    ----------
-    name : str
-    content : bytes
-    """
-
-    def __init__(self, density: Density) -> None:
-        self.density = density
-        try:
-            self.content = pickle.dumps(density)
-        except Exception:  # what cannot be pickled raises this and that
-            self.content = _pickled_by_value(density)
-        self.name = hashlib.sha256(self.content).hexdigest()
-
-
-def _pickled_by_value(density: Density) -> bytes:
-    """Pickle functions that have no name in a module, such as lambdas."""
-    try:
-        import cloudpickle  # noqa: PLC0415 - seldom needed
-
-        content: bytes = cloudpickle.dumps(density)
-    except Exception as error:
-        raise TypeError(
-            f"log_density cannot be sent to other processes ({error}). Define it at the top of a "
-            "module, without open files, locks or generators in it; or use threads."
-        ) from error
-    return content
-
-
-def evaluate_shipped(name: str, content: bytes | None, theta: Array) -> Answer | None:
-    """Evaluate a piece in a worker; None if the density has to be sent first."""
-    density = _received.get(name)
-    if density is None:
-        if content is None:
-            return None
-        while len(_received) >= _MAX_KEPT:
-            _received.pop(next(iter(_received)))
-        loaded: Density = pickle.loads(content)
-        density = _received[name] = loaded
-    return density(theta)

@@ -1,0 +1,123 @@
+"""A first look at several outputs: their best hyper-parameters, together and apart.
+
+Cheap climbs by the gradient, with the jointly robust prior whatever the fit's own: they decide how
+the outputs are treated and how many of them count, not what is learnt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from paims._arrays import FloatArray
+from paims.emulator._scaling import InputScaling
+from paims.emulator._trend import basis_in_units
+from paims.gp import Kernel, Posterior
+from paims.gp._nugget import as_nugget
+from paims.gp._shared import SharedPosterior, effective_outputs
+from paims.inference import reference
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
+
+_N_START = 64
+_STEPS = 60
+# Outputs that the common climb looks at: an even choice of many.
+_COMMON = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What a first look found.
+
+    Attributes
+    ----------
+    together : (n_params,) ndarray
+        The best point for all outputs.
+    effective : float
+        Effective number of outputs.
+    """
+
+    together: FloatArray
+    effective: float
+
+
+def look(
+    X: FloatArray, Y: FloatArray, inputs: InputScaling, asked: Emulator, kernel: Kernel
+) -> Pilot:
+    """Climb to the best common point of scaled runs ``X`` (n, p) and ``Y`` (n, m)."""
+    posterior = SharedPosterior(X, Y, *_model(inputs, asked, kernel), n_jobs=asked.n_jobs)
+    chosen = np.unique(np.linspace(0, Y.shape[1] - 1, min(_COMMON, Y.shape[1])).astype(int))
+    singles = _singles(X, Y[:, chosen], inputs, asked, kernel)
+    start = _start(singles)
+    together = _climb(singles, start)
+    return Pilot(together, effective_outputs(posterior.residuals(together)))
+
+
+def gain_of_own(
+    X: FloatArray,
+    Y: FloatArray,
+    inputs: InputScaling,
+    asked: Emulator,
+    kernel: Kernel,
+    pilot: Pilot,
+) -> float:
+    """How much log density (on average over outputs) own hyper-parameters are worth."""
+    gains = []
+    for single in _singles(X, Y, inputs, asked, kernel):
+        own = _climb([single], pilot.together)
+        gains.append(float(single(own[None])[0] - single(pilot.together[None])[0]))
+    return float(np.mean(gains))
+
+
+def _model(inputs: InputScaling, asked: Emulator, kernel: Kernel) -> tuple[Any, ...]:
+    nugget = as_nugget(asked.nugget, "uniform")
+    return kernel, basis_in_units(asked.mean, inputs), "jointly_robust", nugget
+
+
+def _singles(
+    X: FloatArray, Y: FloatArray, inputs: InputScaling, asked: Emulator, kernel: Kernel
+) -> list[Posterior]:
+    found = []
+    for y in Y.T:
+        rows = ~np.isnan(y)
+        model = _model(inputs, asked, kernel)
+        found.append(Posterior(X[rows], y[rows], *model, n_jobs=asked.n_jobs))
+    return found
+
+
+def _start(singles: list[Posterior]) -> FloatArray:
+    """The best of some points of the reference, by the outputs' mean log density."""
+    u = reference(singles[0]).sample(_N_START, np.random.default_rng(0))
+    middle = np.zeros((1, u.shape[1]))
+    if singles[0].nugget.n_params:
+        middle[0, -1] = -7.0
+    u = np.vstack([middle, u])
+    values = np.mean([single(u) for single in singles], axis=0)
+    return np.asarray(u[int(np.argmax(values))], dtype=np.float64)
+
+
+def _climb(singles: list[Posterior], start: FloatArray) -> FloatArray:
+    """Top of the outputs' mean log density that the gradient leads to."""
+
+    def descent(u: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = 0.0, np.zeros_like(u)
+        for single in singles:
+            v, g = single.value_and_gradient(u[None])
+            value, slope = value - float(v[0]), slope - g[0]
+        if not np.isfinite(value):
+            return 1e30, np.zeros_like(u)
+        return value / len(singles), slope / len(singles)
+
+    found = minimize(
+        descent,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(value - 12.0, value + 12.0) for value in start],
+        options={"maxiter": _STEPS},
+    )
+    return np.asarray(found.x, dtype=np.float64)

@@ -1,0 +1,446 @@
+"""Several outputs of the same runs: fitted apart, with one correlation, or as components."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paims._arrays import BoolArray, FloatArray
+from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
+from paims.emulator._certain import CertainOutput, certain_output
+from paims.emulator._choosing import candidates
+from paims.emulator._ensemble import MAX_JOINT
+from paims.emulator._execution import Execution
+from paims.emulator._fit import Fit, fit_runs
+from paims.emulator._joint_outputs import JointPrediction, OutputMap
+from paims.emulator._mixture import MixturePrediction
+from paims.emulator._pilot import gain_of_own, look
+from paims.emulator._scaling import OutputScaling
+from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
+from paims.gp import Predictive
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
+
+WAYS = ("auto", "separate", "shared", "components")
+
+# More outputs than this, or more than there are runs, are a field: "auto" takes components.
+_FIELD = 32
+# Share of the (scaled) outputs' variance that the components have to explain, and their number.
+_EXPLAINED = 0.9998
+_MOST = 16
+# Predictions that are held at once, for each of a hundred draws.
+_BLOCK_SIZE = 2**14
+
+#: Gives what is stored of a finished process, or None; and stores one.
+Finished = Callable[[int], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """What a fitted emulator of several outputs knows.
+
+    Attributes
+    ----------
+    way : {"separate", "shared", "components"}
+    why : str
+        Why this one.
+    mapping : OutputMap
+    emulators : tuple of Emulator
+        Of the outputs ("separate") or of the components, without those that are certain.
+    shared : SharedFit or None
+    certain : dict of int to CertainOutput
+        Outputs without uncertainty, by position.
+    explained : float
+        Share of the outputs' variance that the components have.
+    """
+
+    way: str
+    why: str
+    mapping: OutputMap
+    emulators: tuple[Emulator, ...] = ()
+    shared: SharedFit | None = None
+    certain: dict[int, CertainOutput] = field(default_factory=dict)
+    explained: float = 1.0
+
+    def joint(self, X: FloatArray, include_nugget: bool = True) -> JointPrediction:
+        """The outputs at inputs ``X`` (k, n_features), jointly."""
+        if self.shared is not None:
+            learnt = self.shared.mixtures(X, include_nugget)
+        else:
+            learnt = [
+                one.ensemble_.mixture(one.inputs_.apply(X), include_nugget=include_nugget)
+                for one in self.emulators
+            ]
+        if self.way == "components":
+            return JointPrediction(learnt, self.mapping)
+        return JointPrediction(self._with_certain(learnt, X), self.mapping)
+
+    def _with_certain(
+        self, learnt: Sequence[MixturePrediction], X: FloatArray
+    ) -> list[MixturePrediction]:
+        rest = iter(learnt)
+        return [
+            self.certain[j].mixture(X) if j in self.certain else next(rest)
+            for j in range(len(self.mapping.names))
+        ]
+
+    def learnt(self, j: int) -> int:
+        """Position of output j among those that are not certain."""
+        return j - sum(1 for i in self.certain if i < j)
+
+
+class OutputsView(Sequence[Any]):
+    """The emulators of single outputs, made when they are asked for."""
+
+    def __init__(self, n: int, make: Callable[[int], Any]) -> None:
+        self._n, self._make = n, make
+        self._made: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[j] for j in range(*index.indices(self._n))]
+        j = range(self._n)[index]
+        if j not in self._made:
+            self._made[j] = self._make(j)
+        return self._made[j]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[j] for j in range(self._n))
+
+
+class OutputOfField:
+    """One output of a field that is emulated by its components.
+
+    It predicts, samples and is checked as an emulator of one output is. Hyper-parameters, modes
+    and draws belong to the components: ``emulator.components_``.
+    """
+
+    def __init__(self, several: Several, j: int, check: Callable[[Any], FloatArray]) -> None:
+        self._several, self._j, self._check = several, j, check
+
+    def predict_distribution(self, X: Any, include_nugget: bool = True) -> MixturePrediction:
+        """As :meth:`paims.Emulator.predict_distribution`."""
+        return self._several.joint(self._check(X), include_nugget)[self._j]
+
+    def predict(
+        self, X: Any, return_std: bool = False, include_nugget: bool = True
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """As :meth:`paims.Emulator.predict`."""
+        mixture = self.predict_distribution(X, include_nugget)
+        return (mixture.mean, mixture.std) if return_std else mixture.mean
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """As :meth:`paims.Emulator.leave_one_out`, the components being kept."""
+        return left_out(self._several, self._j)
+
+    def validate(self, X: Any, y: Any) -> Validation:
+        """As :meth:`paims.Emulator.validate`."""
+        y = np.asarray(y, dtype=np.float64)
+        step = -(-len(y) // MAX_JOINT)
+        return validate(y[::step], self.predict_distribution(self._check(X)[::step]))
+
+
+def left_out(several: Several, j: int) -> LeaveOneOut:
+    """Each run predicted from all others, for one output of a field."""
+    joint = JointPrediction([_loo_mixture(one) for one in several.emulators], several.mapping)
+    mixture = joint[j]
+    values = np.column_stack([one.output_.value(one.posterior_.y) for one in several.emulators])
+    mapping = several.mapping
+    assert mapping.loadings is not None
+    assert mapping.noise is not None
+    # What the components do not explain is in the noise's rows, up to their common factor.
+    residual = mapping.noise[:, j] * np.sqrt(max(len(values) - 1 - values.shape[1], 1))
+    y = mapping.scalings[j].value(values @ mapping.loadings[:, j] + residual)
+    scales = mixture.components
+    return leave_one_out(
+        y, Predictive(scales.means, scales.scales**2, int(scales.dof)), joint._weights
+    )
+
+
+def _loo_mixture(one: Emulator) -> MixturePrediction:
+    """The runs of an emulator, each predicted from all others, as a mixture."""
+    ensemble = one.ensemble_
+    found = ensemble.posterior.leave_one_out(ensemble.draws)
+    return MixturePrediction(
+        np.nan_to_num(found.mean),
+        np.sqrt(np.nan_to_num(found.scale2, nan=1.0)),
+        ensemble.weights,
+        float(found.dof),
+        ensemble.output,
+    )
+
+
+def fit_several(
+    X: FloatArray,
+    Y: FloatArray,
+    output_names: tuple[str, ...],
+    names: Sequence[str],
+    asked: Emulator,
+    execution_of: Callable[[int, int, str], Execution],
+    finished: Finished = lambda i: None,
+    store: Callable[[int, Emulator], None] = lambda i, one: None,
+) -> Several:
+    """Fit an emulator of several outputs.
+
+    Parameters
+    ----------
+    X : (n, n_features) ndarray
+    Y : (n, m) ndarray
+        NaN where a run has no output; every run has one.
+    output_names, names : sequence of str
+        Of the outputs and of the features.
+    asked : Emulator
+        Whose ``random_state`` is an integer.
+    execution_of : callable
+        How to run the i-th of n fits of the sampler, which has a name.
+    finished, store : callable
+        For a fit that was interrupted: the i-th emulator, if it is there, and where it goes.
+    """
+    certain = {}
+    for j, y in enumerate(Y.T):
+        rows = ~np.isnan(y)
+        if not rows.any():
+            raise ValueError(f"Output {output_names[j]} has no run with a value: leave it out.")
+        found = certain_output(output_names[j], X[rows], y[rows], asked)
+        if found is not None:
+            certain[j] = found
+    if certain:
+        listed = "; ".join(one.says for one in list(certain.values())[:5])
+        warnings.warn(
+            f"{len(certain)} output(s) leave nothing to learn: {listed}. They are predicted as "
+            "such, without uncertainty.",
+            UserWarning,
+            stacklevel=4,
+        )
+    if len(certain) == Y.shape[1]:
+        raise ValueError(
+            "Every output takes one value only, or is reproduced exactly by the trend: there is "
+            "nothing to emulate."
+        )
+    way, why = _choose_way(X, np.delete(Y, list(certain), axis=1), names, asked)
+    if way == "components":  # which can take any output that varies
+        certain = {j: one for j, one in certain.items() if one.constant}
+    rest = np.array([j not in certain for j in range(Y.shape[1])])
+    fit_one = _FitOne(X, names, asked, execution_of, finished, store)
+    kept = tuple(name for name, used in zip(output_names, rest, strict=True) if used)
+    if way == "components":
+        several = _as_components(Y, output_names, certain, fit_one, why)
+    elif way == "shared":
+        shared = fit_shared(X, Y[:, rest], names, asked, execution_of(0, 1, "all outputs"))
+        residuals = shared.posterior.residuals(shared.modes[0].location)
+        mapping = _mapped(output_names, shared.outputs, residuals, certain, common=True)
+        effective = shared.posterior.effective
+        why += f"; the {len(kept)} outputs count as {effective:.1f}"
+        several = Several("shared", why, mapping, shared=shared)
+    else:
+        emulators = tuple(
+            fit_one(i, len(kept), name, y)
+            for i, (name, y) in enumerate(zip(kept, Y[:, rest].T, strict=True))
+        )
+        residuals = _correlated(emulators, ~np.isnan(Y[:, rest]))
+        scalings = [one.output_ for one in emulators]
+        mapping = _mapped(output_names, scalings, residuals, certain, common=False)
+        several = Several("separate", why, mapping, emulators)
+    return replace(several, certain=certain)
+
+
+@dataclass(frozen=True, eq=False)
+class _FitOne:
+    """Fit one output or component, or take what an interrupted fit has left of it."""
+
+    X: FloatArray
+    names: Sequence[str]
+    asked: Emulator
+    execution_of: Callable[[int, int, str], Execution]
+    finished: Finished
+    store: Callable[[int, Emulator], None]
+
+    def __call__(self, i: int, n: int, name: str, y: FloatArray) -> Emulator:
+        fit = self.finished(i)
+        if fit is not None:
+            return emulator_of(self.asked, fit)
+        rows = ~np.isnan(y)
+        execution = self.execution_of(i, n, name)
+        with _named(name):
+            fit = fit_runs(self.X[rows], y[rows], self.names, self.asked, execution)
+        one = emulator_of(self.asked, fit)
+        self.store(i, one)
+        execution.remove_comparisons(len(one.kernel_evidence_))
+        if execution.checkpoint is not None:
+            execution.checkpoint.unlink(missing_ok=True)
+        return one
+
+
+class _named:
+    """Puts the name of an output before an error about it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if type(error) is ValueError:
+            raise ValueError(f"Output {self.name}: {error}") from None
+
+
+def predict_table(
+    several: Several, X: FloatArray, return_std: bool, return_cov: bool, include_nugget: bool
+) -> FloatArray | tuple[FloatArray, FloatArray]:
+    """Means ``(k, m)``, and standard deviations ``(k, m)`` or covariances ``(k, k, m)``."""
+    if return_cov:
+        joint = several.joint(X, include_nugget)
+        m = len(several.mapping.names)
+        return joint.mean, np.stack([joint[j].cov() for j in range(m)], axis=-1)
+    k, m = len(X), len(several.mapping.names)
+    mean, std = np.empty((k, m)), np.empty((k, m))
+    step = max(1, _BLOCK_SIZE // m)
+    for start in range(0, k, step):
+        part = slice(start, start + step)
+        mean[part], std[part] = several.joint(X[part], include_nugget)._moments()
+    return (mean, std) if return_std else mean
+
+
+def emulator_of(asked: Emulator, fit: Fit) -> Emulator:
+    """An emulator of one output with the settings and inputs of one of several."""
+    one = copy(asked)
+    one._forget()
+    one._set_fit(fit)
+    return one
+
+
+def _choose_way(
+    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator
+) -> tuple[str, str]:
+    """Which way, and why."""
+    n, m = Y.shape
+    if asked.outputs != "auto":
+        return asked.outputs, "as asked"
+    if m == 1:
+        return "separate", "there is one output"
+    if m > min(_FIELD, n):
+        return "components", f"{m} outputs are more than one by one or a common process can learn"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inputs, _, scaled, target = scaled_runs(X, Y, names, asked)
+    kernel = candidates(asked.kernel)[0]
+    pilot = look(scaled, target, inputs, asked, kernel)
+    gain = pilot.effective * gain_of_own(scaled, target, inputs, asked, kernel, pilot)
+    price = 0.5 * np.log(n) * (pilot.effective - 1.0) * len(pilot.together)
+    told = (
+        f"hyper-parameters of their own raise the log density of the {m} outputs, which count as "
+        f"{pilot.effective:.1f}, by {gain:.1f}, where the price of more parameters is {price:.1f}"
+    )
+    return ("separate" if gain > price else "shared"), told
+
+
+def _mapped(
+    names: tuple[str, ...],
+    scalings: Sequence[OutputScaling],
+    residuals: FloatArray,
+    certain: dict[int, CertainOutput],
+    common: bool,
+) -> OutputMap:
+    """How outputs follow from processes, with those that are certain in their places."""
+    E, given = np.zeros((len(residuals), len(names))), iter(scalings)
+    learnt = [j for j in range(len(names)) if j not in certain]
+    E[:, learnt] = residuals
+    each = tuple(certain[j].output_ if j in certain else next(given) for j in range(len(names)))
+    return OutputMap(names, each, _compact(E), common=common)
+
+
+def _compact(E: FloatArray) -> FloatArray:
+    """A matrix of fewer rows with the same Gram matrix."""
+    if len(E) <= E.shape[1]:
+        return E
+    return np.asarray(np.linalg.qr(E, mode="r"), dtype=np.float64)
+
+
+def _correlated(emulators: Sequence[Emulator], known: BoolArray) -> FloatArray:
+    """Residuals of length 1 whose correlations are those of leaving one out.
+
+    Parameters
+    ----------
+    emulators : sequence of Emulator
+    known : (n, l) ndarray of bool
+        Which runs each of them has.
+    """
+    n, m = known.shape
+    scores = np.full((n, m), np.nan)
+    for j, one in enumerate(emulators):
+        if one.posterior_.n_runs >= one.posterior_.n_basis + 4:
+            scores[known[:, j], j] = one.leave_one_out().scores
+    there = np.isfinite(scores)
+    filled = np.where(there, scores, 0.0)
+    if (there.any(axis=0)).all() and there[:, 0].all() and there.all():
+        norm = np.sqrt(np.sum(filled**2, axis=0))
+        return _compact(filled / np.where(norm > 0.0, norm, 1.0))
+    # Each pair by the runs that both have.
+    squares = filled**2
+    own = np.sqrt(np.maximum((squares.T @ there) * (there.T @ squares), 1e-300))
+    R = np.where(np.eye(m) > 0.0, 1.0, (filled.T @ filled) / own)
+    value, vector = np.linalg.eigh(0.5 * (R + R.T))
+    E = np.sqrt(np.maximum(value, 0.0))[:, None] * vector.T
+    return np.asarray(E / np.sqrt(np.sum(E**2, axis=0)), dtype=np.float64)
+
+
+def _as_components(
+    Y: FloatArray,
+    names: tuple[str, ...],
+    certain: dict[int, CertainOutput],
+    fit_one: _FitOne,
+    why: str,
+) -> Several:
+    """Principal components of the scaled outputs, each with an emulator of its own."""
+    n = len(Y)
+    scalings = [
+        certain[j].output_ if j in certain else OutputScaling.of(y[~np.isnan(y)], centre=True)
+        for j, y in enumerate(Y.T)
+    ]
+    Z = np.zeros(Y.shape)
+    for j, scaling in enumerate(scalings):
+        if j not in certain:
+            Z[:, j] = scaling.apply(Y[:, j])
+    Z = _completed(Z)
+    U, S, V = np.linalg.svd(Z, full_matrices=False)
+    share = np.cumsum(S**2) / np.sum(S**2)
+    room = max(1, min(_MOST, n - 3, int(np.sum(S / S[0] > 1e-10))))
+    r = min(int(np.searchsorted(share, _EXPLAINED)) + 1, room)
+    scores = U[:, :r] * S[:r]
+    emulators = tuple(
+        fit_one(i, r, f"component {i + 1}", np.ascontiguousarray(scores[:, i])) for i in range(r)
+    )
+    E = _correlated(emulators, np.ones((n, r), dtype=bool))
+    noise = (Z - scores @ V[:r]) / np.sqrt(max(n - 1 - r, 1))
+    loadings = V[:r].copy()
+    loadings[:, list(certain)] = noise[:, list(certain)] = 0.0
+    mapping = OutputMap(names, tuple(scalings), E, loadings=loadings, noise=noise)
+    why += f"; {r} components have {share[r - 1]:.2%} of the scaled outputs' variance"
+    return Several("components", why, mapping, emulators, explained=float(share[r - 1]))
+
+
+def _completed(Z: FloatArray) -> FloatArray:
+    """Fill missing values by the leading components, which are found anew until they agree."""
+    missing = np.isnan(Z)
+    if not missing.any():
+        return Z
+    filled = np.where(missing, 0.0, Z)
+    rank = max(1, min(8, min(Z.shape) // 3))
+    for _ in range(50):
+        U, S, V = np.linalg.svd(filled, full_matrices=False)
+        guess = (U[:, :rank] * S[:rank]) @ V[:rank]
+        step = float(np.abs(guess - filled)[missing].max())
+        filled = np.where(missing, guess, Z)
+        if step < 1e-6:
+            break
+    return filled

@@ -1,0 +1,231 @@
+"""Several outputs with one correlation: a single run of the sampler serves them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paims._arrays import FloatArray, IndexArray
+from paims.emulator._checks import announce, check_constant_columns, check_enough_runs
+from paims.emulator._choosing import candidates, choose, sampler_goal
+from paims.emulator._ensemble import Compression, Ensemble, ensemble_of_draws
+from paims.emulator._execution import Execution
+from paims.emulator._fit import Fit
+from paims.emulator._mixture import MixturePrediction, as_generator
+from paims.emulator._modes import ModeTable, describe
+from paims.emulator._pilot import look
+from paims.emulator._scaling import InputScaling, OutputScaling
+from paims.emulator._trend import basis_in_units, constant_coefficients
+from paims.gp import Kernel, Posterior
+from paims.gp._nugget import as_nugget
+from paims.gp._shared import SharedPosterior
+from paims.inference import connect_modes, find_best
+from paims.sampling import Mode, SampleResult
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
+
+_MODE_MASS = 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFit:
+    """What the runs say of outputs that have their correlation in common.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the inputs that vary.
+    inputs : InputScaling
+    outputs : tuple of OutputScaling
+    posterior : SharedPosterior
+    kernel_evidence : dict of str to float
+    result : SampleResult
+    modes : tuple of Mode
+        The best point first.
+    draws, weights : ndarray
+        Of the mixture.
+    compression : Compression
+    family : str
+    """
+
+    names: tuple[str, ...]
+    inputs: InputScaling
+    outputs: tuple[OutputScaling, ...]
+    posterior: SharedPosterior
+    kernel_evidence: dict[str, float]
+    result: SampleResult
+    modes: tuple[Mode, ...]
+    draws: FloatArray
+    weights: FloatArray
+    compression: Compression
+    family: str
+
+    def single(self, j: int) -> Posterior:
+        """The posterior that output j would have on its own: for its predictions."""
+        shared = self.posterior
+        y = shared.Y[:, j]
+        rows = ~np.isnan(y)
+        return Posterior(
+            shared.X[rows],
+            y[rows],
+            shared.kernel,
+            shared.mean,
+            shared.prior,
+            shared.nugget,
+            n_jobs=shared.n_jobs,
+        )
+
+    def fit(self, j: int) -> Fit:
+        """All that an emulator of output j knows."""
+        posterior, output = self.single(j), self.outputs[j]
+        described = [
+            describe(mode, posterior, self.inputs, self.names, self.result.log_evidence)
+            for mode in self.modes
+        ]
+        return Fit(
+            names=self.names,
+            inputs=self.inputs,
+            output=output,
+            posterior=posterior,
+            kernel_evidence=self.kernel_evidence,
+            result=self.result,
+            modes=ModeTable(described[1:]),
+            best=described[0],
+            ensemble=Ensemble(posterior, self.draws, self.weights, output, self.family),
+            compression=self.compression,
+        )
+
+    def mixtures(self, X: FloatArray, include_nugget: bool) -> list[MixturePrediction]:
+        """Predictions of all outputs at ``X`` (k, n_features): one factorisation for all."""
+        scaled = self.inputs.apply(X)
+        found = self.posterior.predict_outputs(self.draws, scaled, include_nugget=include_nugget)
+        student = self.family == "student_t"
+
+        def joint_of(j: int) -> object:
+            def joint(index: IndexArray) -> tuple[FloatArray, FloatArray]:
+                some = self.single(j).predict(
+                    self.draws[index], scaled, include_nugget=include_nugget, return_cov=True
+                )
+                return some.mean, some.scale2 if student else some.variance
+
+            return joint
+
+        mixtures = []
+        for j, output in enumerate(self.outputs):
+            dof = float(found.dof[j])
+            scale2 = found.scale2[:, :, j]
+            scale2 = scale2 if student else scale2 * (dof / (dof - 2.0))
+            mixtures.append(
+                MixturePrediction(
+                    np.ascontiguousarray(found.mean[:, :, j]),
+                    np.sqrt(scale2),
+                    self.weights,
+                    dof if student else np.inf,
+                    output,
+                    joint_of(j),  # type: ignore[arg-type]
+                    self.posterior.n_jobs,
+                )
+            )
+        return mixtures
+
+
+def scaled_runs(
+    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator
+) -> tuple[InputScaling, tuple[OutputScaling, ...], FloatArray, FloatArray]:
+    """Scaling of the inputs, of each output, and the scaled runs; NaN stays NaN."""
+    inputs = InputScaling.of(X)
+    check_constant_columns(~inputs.active, names)
+    scaled = inputs.runs(X)
+    H = basis_in_units(asked.mean, inputs)(scaled)
+    centre = constant_coefficients(H) is not None
+    target = np.full(Y.shape, np.nan)
+    outputs = []
+    for j, y in enumerate(Y.T):
+        rows = ~np.isnan(y)
+        check_enough_runs(int(rows.sum()), H.shape[1], asked.mean)
+        outputs.append(OutputScaling.of(y[rows], centre=centre))
+        target[rows, j] = outputs[j].runs(y[rows])
+    return inputs, tuple(outputs), scaled, target
+
+
+def shared_posterior(
+    X: FloatArray,
+    Y: FloatArray,
+    inputs: InputScaling,
+    asked: Emulator,
+    kernel: Kernel,
+    effective: float,
+) -> SharedPosterior:
+    """The posterior given scaled runs, under one kernel."""
+    basis = basis_in_units(asked.mean, inputs)
+    nugget = as_nugget(asked.nugget, asked.nugget_prior)
+    return SharedPosterior(
+        X, Y, kernel, basis, asked.prior, nugget, effective=effective, n_jobs=asked.n_jobs
+    )
+
+
+def fit_shared(
+    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator, execution: Execution
+) -> SharedFit:
+    """Sample the hyper-parameters that all outputs have in common.
+
+    Parameters
+    ----------
+    X : (n, n_features) ndarray
+    Y : (n, m) ndarray
+        NaN where a run has no output.
+    names : sequence of str
+        One for each feature.
+    asked : Emulator
+    execution : Execution
+    """
+    inputs, outputs, scaled, target = scaled_runs(X, Y, names, asked)
+    kernels = candidates(asked.kernel)
+    pilot = look(scaled, target, inputs, asked, kernels[0])
+    posteriors = [
+        shared_posterior(scaled, target, inputs, asked, kernel, pilot.effective)
+        for kernel in kernels
+    ]
+    rng = as_generator(asked.random_state)
+    seed = int.from_bytes(rng.bytes(16), "little")
+    if execution.executor is None and not (execution.checkpoint or _nowhere).exists():
+        announce(posteriors[0], [asked.n_samples], asked.scheme, bool(execution.progress))
+    chosen, evidences = choose(posteriors, outputs[0], asked, execution)
+    posterior = posteriors[chosen]
+    result = execution.sample(
+        posterior, asked.n_samples, asked.scheme, seed, goal=sampler_goal(asked.goal)
+    )
+    found = result.modes(min_mass=0.0)
+    best = find_best(result, found)
+    draws, weights = result.draws, result.weights
+    if asked.goal == "map":
+        draws, weights = np.asarray(best.location)[None], np.ones(1)
+    ensemble, compression = ensemble_of_draws(
+        posterior, draws, weights, outputs[0], asked.predictive, rng
+    )
+    shown = connect_modes(result, [mode for mode in found if mode.mass >= _MODE_MASS])
+    return SharedFit(
+        names=tuple(name for name, active in zip(names, inputs.active, strict=True) if active),
+        inputs=inputs,
+        outputs=outputs,
+        posterior=posterior,
+        kernel_evidence=evidences,
+        result=result,
+        modes=tuple(replace(mode) for mode in [best, *shown]),
+        draws=ensemble.draws,
+        weights=ensemble.weights,
+        compression=compression,
+        family=asked.predictive,
+    )
+
+
+class _Nowhere:
+    def exists(self) -> bool:
+        return False
+
+
+_nowhere = _Nowhere()
