@@ -33,9 +33,12 @@ from paims.sampling._sample import least_n_samples
 __all__ = [
     "HyperparameterDensity",
     "PaperReference",
+    "RobustReference",
+    "affordable_prior",
     "connect_modes",
     "density",
     "find_best",
+    "leads",
     "reference",
     "sample_posterior",
 ]
@@ -278,6 +281,21 @@ def density(posterior: Posterior) -> HyperparameterDensity:
     return HyperparameterDensity(posterior, bounds)
 
 
+def affordable_prior(n_runs: int, n_inputs: int) -> str:
+    r"""Name of the prior that ``"auto"`` stands for.
+
+    The reference prior where :math:`p n^3 \le 3 \cdot 10^7` and :math:`p \le 10` (a few seconds
+    of work), and beyond that the jointly robust one, which was made to approximate it: it costs
+    no product of matrices for each input, and has a gradient.
+
+    Parameters
+    ----------
+    n_runs, n_inputs : int
+    """
+    affordable = n_inputs <= 10 and n_inputs * float(n_runs) ** 3 <= 3e7
+    return "reference" if affordable else "jointly_robust"
+
+
 def leads(posterior: Posterior) -> list[Posterior]:
     """Cheaper posteriors that lead to one, the cheapest first.
 
@@ -289,6 +307,8 @@ def leads(posterior: Posterior) -> list[Posterior]:
     posterior : Posterior
     """
     prior, nugget = posterior.prior, posterior.nugget
+    if type(posterior) is not Posterior:
+        return []
     if not (prior.uses_information or type(prior) is JointlyRobust):
         return []
     if nugget.uses_information:

@@ -13,7 +13,7 @@ from paims.emulator._checks import announce, check_constant_columns, check_enoug
 from paims.emulator._choosing import candidates, choose, sampler_goal
 from paims.emulator._ensemble import Compression, Ensemble, ensemble_of_draws
 from paims.emulator._execution import Execution
-from paims.emulator._fit import Fit
+from paims.emulator._fit import Fit, prior_of
 from paims.emulator._mixture import MixturePrediction, as_generator
 from paims.emulator._modes import ModeTable, describe
 from paims.emulator._pilot import look
@@ -164,7 +164,7 @@ def shared_posterior(
     basis = basis_in_units(asked.mean, inputs)
     nugget = as_nugget(asked.nugget, asked.nugget_prior)
     return SharedPosterior(
-        X, Y, kernel, basis, asked.prior, nugget, effective=effective, n_jobs=asked.n_jobs
+        X, Y, kernel, basis, prior_of(X, asked), nugget, effective=effective, n_jobs=asked.n_jobs
     )
 
 

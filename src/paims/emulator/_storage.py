@@ -207,7 +207,8 @@ def get_emulator(file: Any) -> Emulator:
     runs = _get_arrays(file, "runs")
     # Of several kernels that were compared, the one that was chosen is in the file.
     kernel = decode(about["kernel"]) if "kernel" in about else candidates(emulator.kernel)[0]
-    posterior = posterior_of(runs["X"], runs["y"], inputs, emulator, kernel)
+    prior = about.get("prior")  # what "auto" stood for
+    posterior = posterior_of(runs["X"], runs["y"], inputs, emulator, kernel, prior)
     modes = [_mode(value) for value in about["modes"]]
     _demand(len(modes) > 1, "it has no modes")
     fit = Fit(
@@ -284,8 +285,13 @@ def _about(emulator: Emulator) -> dict[str, Any]:
         ],
         "compression": dataclasses.asdict(emulator.compression_),
         "kernel": encode("kernel", emulator.posterior_.kernel),
+        "prior": emulator.posterior_.prior.name if _is_auto(emulator.prior) else None,
         "kernel_evidence": emulator.kernel_evidence_,
     }
+
+
+def _is_auto(prior: Any) -> bool:
+    return isinstance(prior, str) and prior == "auto"
 
 
 def _mode(value: dict[str, Any]) -> EmulatorMode:

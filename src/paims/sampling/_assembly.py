@@ -142,14 +142,16 @@ def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighte
     n = len(log_w)
     relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
     relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
+    gap = _gap_of_paths(state, infos)
+    error = float(np.nanmax([np.sqrt(max(relative, 0.0)), 0.5 * gap[0]]))
     return _Weighted(
         state.points[alive],
         weight[alive],
         log_sum_exp(log_w) - float(np.log(len(state.log_z))),
-        float(np.sqrt(max(relative, 0.0))),
+        error,
         recycled.pareto_k if recycled is not None else float("nan"),
         "last level",
-        _gap_of_paths(state, infos),
+        gap,
     )
 
 

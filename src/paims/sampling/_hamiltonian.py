@@ -26,6 +26,7 @@ from paims.sampling._target import Points
 from paims.sampling._transition import Kernel, Proposed
 
 _WANTED = 0.75  # acceptance that the stride is adapted to, from level to level
+_LOST = 1000.0  # fall of log p after which a path has left the density, and stays where it is
 N_LEAPS = 6
 
 
@@ -77,14 +78,16 @@ def move(
     energy = 0.5 * np.sum(velocity**2, axis=1)
     points, slopes = kernel.target.evaluate_slopes(x, island)
     push = _push(chol, slopes.tempered(kernel.beta))
+    lost = np.zeros(len(x), dtype=bool)
     for _ in range(leaps.number):
         velocity = velocity + 0.5 * stride * push
-        x = x + stride * np.einsum("nij,nj->ni", chol, velocity)
+        x = np.where(lost[:, None], x, x + stride * np.einsum("nij,nj->ni", chol, velocity))
         points, slopes = kernel.target.evaluate_slopes(x, island)
-        push = _push(chol, slopes.tempered(kernel.beta))
+        lost |= ~(log_tempered(points, kernel.beta) > state.log_p - _LOST)
+        push = np.where(lost[:, None], 0.0, _push(chol, slopes.tempered(kernel.beta)))
         velocity = velocity + 0.5 * stride * push
     energy -= 0.5 * np.sum(velocity**2, axis=1)
-    log_p = log_tempered(points, kernel.beta)
+    log_p = np.where(lost, -np.inf, log_tempered(points, kernel.beta))
     log_rho_there = np.empty(len(x))
     for mixture, rows in by_island(kernel.mixtures, island):
         _, there = mixture.markers.clusters.log_responsibilities(x[rows])
