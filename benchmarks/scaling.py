@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 import paims
-from paims.emulator._checks import OVERHEAD, expected_evaluations, seconds_per_evaluation
 from paims.emulator._fit import scaled_posteriors
+from paims.emulator._forecast import OVERHEAD, expected_evaluations, seconds_per_evaluation
 from paims.inference import density, reference
 
 

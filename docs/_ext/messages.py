@@ -26,7 +26,7 @@ GROUPS = {
     "Files and threads": (".",),
 }
 _ABSTRACT = ("NotImplementedError", "AttributeError")
-_ERROR = re.compile(r"(Error|Interrupt|Interrupted)$")
+_ERROR = re.compile(r"(Error|Interrupt|Interrupted|TooFewAlive)$")
 
 
 def messages() -> dict[str, list[tuple[str, str]]]:

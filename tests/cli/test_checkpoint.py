@@ -65,10 +65,10 @@ def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Pa
 def test_a_comparison_of_kernels_goes_on(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
     first = interrupted("--kernel", "auto")
     assert first.exit_code == 130
-    assert "what it has is in emulator.checkpoint.kernel1.h5. To go on:" in first.stderr
+    assert "what it has is in emulator.checkpoint.h5. To go on:" in first.stderr
     again = invoke(*FIT, "--kernel", "auto")
     assert again.exit_code == 0
-    assert "Going on from emulator.checkpoint.kernel1.h5." in again.stderr
+    assert "Going on from emulator.checkpoint.h5." in again.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
     interrupted("--kernel", "auto", "--save", "b.h5")
     anew = invoke(*FIT, "--kernel", "matern52,matern32", "--save", "b.h5", "--force")

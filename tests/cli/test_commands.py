@@ -17,7 +17,7 @@ import pytest
 
 import paims
 from paims import gp, simulators
-from paims.emulator._choosing import in_words
+from paims.emulator._averaging import in_words
 
 COMMANDS = ("demo", "fit", "predict", "report", "diagnose", "sample", "info")
 
@@ -63,23 +63,23 @@ def test_fit_passes_the_prior_of_the_nugget_on(invoke: Any, runs: Path, tmp_path
         assert saved.posterior_.nugget.prior.name == expected
 
 
-def test_fit_chooses_the_kernel(invoke: Any, runs: Path, tmp_path: Path) -> None:
+def test_fit_averages_kernels(invoke: Any, runs: Path, tmp_path: Path) -> None:
     fit = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", 200, "--kernel")
     result = invoke(*fit, "matern52, matern32")
     assert result.exit_code == 0
     saved = paims.load_emulator(tmp_path / "emulator.h5")
     assert list(saved.kernel_evidence_) == ["matern52", "matern32"]
-    line = f"kernel chosen by log evidence: {in_words(saved.kernel_evidence_)}"
+    line = f"kernels {in_words(saved.kernel_weights_, saved.kernel_evidence_)}; linear trend"
     assert line in " ".join(result.stdout.split())
     assert line in " ".join(invoke("info", "emulator.h5").stdout.split())
     assert "nugget estimated (spike slab prior)" in " ".join(result.stdout.split())
     about = json.loads(invoke(*fit, "auto", "--json", "--force").stdout)
-    assert about["settings"]["kernel"] == max(
-        about["kernel_evidence"], key=about["kernel_evidence"].get
-    )
+    assert about["settings"]["kernel"] == ", ".join(about["kernel_weights"])
+    assert sum(about["kernel_weights"].values()) == pytest.approx(1.0)
+    assert about["kernel_weights"].keys() <= about["kernel_evidence"].keys()
     report = invoke("report", "emulator.h5")
     assert report.exit_code == 0
-    assert "chosen by log evidence: " in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "the emulator is their mixture" in (tmp_path / "report.html").read_text("utf-8")
     wrong = invoke(*fit, "matern52,rbf", "--force")
     assert wrong.exit_code == 1
     assert "got 'rbf'" in wrong.stderr
@@ -303,3 +303,24 @@ def test_names_with_commas_are_quoted() -> None:
     assert names_of('say "hi",x') == ['say "hi"', "x"]
     assert names_of("two\nlines,x") == ["two\nlines", "x"]
     assert names_of(None) == []
+
+
+def test_a_fit_of_hours_wants_consent(
+    invoke: Any, runs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from paims.emulator import _forecast
+
+    monkeypatch.setattr(_forecast, "seconds_per_evaluation", lambda posterior, scheme: 9.0)
+    command = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", "300")
+    refused = invoke(*command)
+    assert refused.exit_code == 2
+    assert "paims: The fit will take about 9 hours and" in refused.stderr
+    assert "To start it all the same, add --yes." in refused.stderr
+    assert "checkpoint=" not in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]
+    assert invoke(*command, "--yes").exit_code == 0
+    monkeypatch.setattr(_forecast, "bytes_of_evaluation", lambda posterior: 1e18)
+    full = invoke(*command, "--save", "other.h5")
+    assert full.exit_code == 1
+    assert "runs.csv: A fit of 14 runs takes about 1000000 TB of memory" in full.stderr
+    assert "more with --jobs 1" in full.stderr or "--jobs" not in full.stderr

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +23,13 @@ from paims.sampling._checkpoint import read_checkpoint
 class Terminal:
     """A program on a pseudo-terminal, and what it has shown."""
 
-    def __init__(self, arguments: list[str], folder: Path) -> None:
+    def __init__(
+        self, arguments: list[str], folder: Path, program: Sequence[str] = ("-m", "paims")
+    ) -> None:
         self._master, slave = pty.openpty()
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "paims", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment,
             start_new_session=True,
             preexec_fn=_own_terminal,  # noqa: PLW1509 - one call, before any thread of ours
@@ -132,3 +134,27 @@ def test_an_interrupted_fit_goes_on(big_runs: Path, tmp_path: Path, how: str) ->
     assert names == ["emulator.checkpoint.h5", "runs.csv"]
     saved = read_checkpoint(tmp_path / "emulator.checkpoint.h5")
     assert saved.progress.infos
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_a_fit_of_hours_asks(tmp_path: Path, answer: str) -> None:
+    """In a terminal, where an evaluation seems to take nine seconds."""
+    X = simulators.branin.design(14, 0)
+    rows = np.column_stack([X, simulators.branin(X)]).tolist()
+    (tmp_path / "runs.csv").write_text(
+        "\n".join(["a,b,y", *(",".join(map(repr, row)) for row in rows)])
+    )
+    (tmp_path / "slow.py").write_text(
+        "import sys\nfrom paims.emulator import _forecast\n"
+        "_forecast.seconds_per_evaluation = lambda *a: 9.0\nfrom paims.cli import main\nmain()\n"
+    )
+    command = ["fit", "runs.csv", "-y", "y", "--samples", "300"]
+    terminal = Terminal(command, tmp_path, program=[str(tmp_path / "slow.py")])
+    try:
+        terminal.wait_for(lambda text: "Start it all the same" in text)
+        terminal.type(f"{answer}\n".encode())
+        assert terminal.end() == (0 if answer == "y" else 1)
+    finally:
+        terminal.close()
+    assert "The fit will take about 9 hours" in " ".join(_plain(terminal.shown).split())
+    assert (tmp_path / "emulator.h5").exists() == (answer == "y")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import paims
-from paims.emulator import LongFitWarning
-from paims.emulator import _checks as duration
+from paims import _memory
+from paims.emulator import LongFitWarning, VeryLongFitWarning
+from paims.emulator import _forecast as duration
 from paims.gp import Posterior
 
 Runs = tuple[np.ndarray, np.ndarray]
@@ -49,6 +52,70 @@ def test_a_fit_asks(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duration, "seconds_per_evaluation", lambda posterior, scheme: 1.0)
     with pytest.warns(LongFitWarning):
         paims.Emulator(n_samples=200, random_state=0).fit(*runs)
+
+
+def test_hours_are_a_warning_with_progress_too(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(duration, "seconds_per_evaluation", lambda posterior, scheme: 1.0)
+    with pytest.warns(
+        VeryLongFitWarning, match=r"about 7 hours .*Less than ten minutes: "
+    ) as seen:
+        duration.announce(Posterior(*runs), [None], "default", progress=True)
+    assert capsys.readouterr().err == ""
+    # 4 * 3 evaluations for each point; the third power of the runs brings the rest.
+    assert "n_samples=1000, an even choice of" in str(seen[0].message)
+
+
+def test_what_is_advised_takes_less_than_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An evaluation of 1 ms at a hundred runs, five times that with the reference prior."""
+    X = np.random.default_rng(0).random((900, 2))
+
+    def each(posterior: Posterior, scheme: object) -> float:
+        return (5e-3 if posterior.prior.uses_information else 1e-3) * (posterior.n_runs / 100) ** 3
+
+    monkeypatch.setattr(duration, "seconds_per_evaluation", each)
+    posterior = Posterior(X, X.sum(axis=1) ** 2)
+    with pytest.warns(VeryLongFitWarning) as seen:
+        duration.announce(posterior, [None], "default", progress=False)
+    advice = str(seen[0].message).split("Less than ten minutes: ")[1]
+    words = ("prior='jointly_robust', n_samples=1000, an even choice of ", " of the runs.")
+    assert advice.startswith(words[0])
+    n_runs = int(advice.removeprefix(words[0]).split(words[1])[0])
+    seconds = 4 * 1000 * 3 * (1e-3 * (n_runs / 100) ** 3 + duration.OVERHEAD)
+    assert 300.0 < seconds < 600.0
+
+
+def test_many_runs_are_measured_with_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def density(posterior: Posterior) -> Any:
+        sizes.append(posterior.n_runs)
+        return lambda u: np.zeros(len(u))
+
+    now = iter(np.arange(0.0, 100.0, 0.1))
+    monkeypatch.setattr(duration, "density", density)
+    monkeypatch.setattr(duration, "perf_counter", lambda: next(now))
+    X = np.random.default_rng(0).random((2000, 3))
+    each = duration.seconds_per_evaluation(Posterior(X, X[:, 0] ** 2, n_jobs=1))
+    assert sizes == [400]
+    assert each == pytest.approx(0.1 * 5**3)
+
+
+@pytest.mark.parametrize("prior", ["reference", "jointly_robust"])
+def test_a_fit_without_room_is_refused_at_once(
+    prior: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_memory, "available", lambda: 1e9)
+    monkeypatch.setattr(duration, "available", lambda: 1e9)
+    X = np.random.default_rng(0).random((20_000, 3))
+    emulator = paims.Emulator(prior=prior, n_jobs=2)
+    with pytest.raises(MemoryError, match=r"A fit of 20,000 runs takes about \d+ GB") as error:
+        emulator.fit(X, np.sin(X[:, 0]))
+    n_runs = int(str(error.value).split("About ")[1].split(" runs have room")[0])
+    needed = duration.bytes_of_evaluation(Posterior(X[:9], X[:9, 0] ** 2, prior=prior), n_runs)
+    assert 0.8e9 < needed * 2 / duration.n_threads(None) <= 1e9
+    assert ("prior='jointly_robust'" in str(error.value)) == (prior == "reference")
 
 
 def test_measurement_leaves_no_trace(runs: Runs) -> None:

@@ -139,7 +139,7 @@ def test_the_argument_is_as_good_as_the_attribute() -> None:
     density = LogGammas()
     own = paims.sample(density, wide(12), 400, random_state=0)
     given = paims.sample(
-        lambda x: density(x), wide(12), 400, random_state=0, gradient=density.value_and_gradient
+        density.__call__, wide(12), 400, random_state=0, gradient=density.value_and_gradient
     )
     np.testing.assert_array_equal(own.draws, given.draws)
 

@@ -36,6 +36,14 @@ class ExitCode(IntEnum):
 class CommandError(Exception):
     """An error that its user can mend; the message says how."""
 
+    code = ExitCode.ERROR
+
+
+class NeedsConsentError(CommandError):
+    """Something that is only done if the command line says that it should."""
+
+    code = ExitCode.USAGE
+
 
 class Interrupted(Exception):
     """Ctrl-C; the message says what was kept."""
@@ -83,6 +91,9 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             drain()
         except CommandError as error:
             _fail(str(error))
+            raise typer.Exit(error.code) from None
+        except MemoryError as error:
+            _fail(str(error) or "There is not enough memory.")
             raise typer.Exit(ExitCode.ERROR) from None
         except Interrupted as stop:
             say(f"\npaims: interrupted. {stop}")
@@ -96,22 +107,25 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(ExitCode.OK) from None
         except (OSError, ImportError) as error:
             abandon(sys.stdout)
-            _fail(_in_words(error))
+            _fail(str(_explained(error)))
             raise typer.Exit(ExitCode.ERROR) from None
 
     return run
 
 
-def _in_words(error: OSError | ImportError) -> str:
+def _explained(error: OSError | ImportError) -> CommandError:
     """What the system, or a package that is not as it should be, refused."""
     if isinstance(error, ImportError):
         missing = isinstance(error, ModuleNotFoundError) and error.name is not None
-        return f"{error}. Install it with pip install 'paims[app]'." if missing else str(error)
+        return CommandError(
+            f"{error}. Install it with pip install 'paims[app]'." if missing else str(error)
+        )
+    why = error.strerror or error
     if error.filename is not None:
-        return f"{error.filename}: {error.strerror or error}."
+        return CommandError(f"{error.filename}: {why}.")
     if isinstance(error, FileNotFoundError):
-        return "The working directory is not there any more; change to another."
-    return f"Standard output, or the disk, cannot be written: {error.strerror or error}."
+        return CommandError("The working directory is not there any more; change to another.")
+    return CommandError(f"Standard output, or the disk, cannot be written: {why}.")
 
 
 def same_command(context: typer.Context) -> str:

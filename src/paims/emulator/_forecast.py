@@ -1,0 +1,199 @@
+"""What a fit will take, in time and memory, said within seconds and before it begins.
+
+An evaluation is measured, with all the runs if they are few and with some of them otherwise: the
+work grows with the third power of their number. How many evaluations a fit makes is known from
+experience, and only here (:func:`expected_evaluations`).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy
+from time import perf_counter
+
+import numpy as np
+
+from paims._memory import available, demand, in_words
+from paims._parallel import n_threads
+from paims.gp import Posterior
+from paims.inference import density, reference
+from paims.sampling import Scheme
+from paims.sampling._sample import default_n_samples
+
+# Evaluations of a run for each point of the population and each parameter (2.2 for Branin, 4.7
+# for Friedman; 4 is the median of `python -m benchmarks.scaling`, where one run makes 12), and
+# seconds that the sampler itself takes for an evaluation.
+_EVALUATIONS = 4.0
+OVERHEAD = 4e-5
+# Seconds from which on a fit is long, very long, and short enough to be advised.
+_LONG = 60.0
+VERY_LONG = 3600.0
+_ADVISED = 500.0
+# Runs that an evaluation is measured with at most: more would take the seconds that are forecast.
+_MEASURED = 400
+# Points of the sampler below which there is little to trust.
+_FEWEST_SAMPLES = 1000
+# Matrices of all pairs of runs on each thread, without those of the information matrix.
+_N_MATRICES = 3.0
+
+
+#: What a forecast ends with, for those who call the library.
+INTERRUPTIBLE = "With checkpoint='fit.h5' it can be interrupted."
+
+
+class LongFitWarning(UserWarning):
+    """A fit that will take more than a minute."""
+
+
+class VeryLongFitWarning(LongFitWarning):
+    """A fit that will take more than an hour."""
+
+
+def expected_evaluations(n_samples: int | None, n_params: int) -> float:
+    """About how often the posterior is evaluated in a fit."""
+    size = default_n_samples(n_params) if n_samples is None else n_samples
+    return _EVALUATIONS * size * n_params
+
+
+def bytes_of_evaluation(posterior: Posterior, n_runs: int | None = None) -> float:
+    """Memory that a fit takes at its peak: the matrices of one evaluation on each thread."""
+    n = posterior.n_runs if n_runs is None else n_runs
+    information = posterior.prior.uses_information
+    matrices = _N_MATRICES + 0.5 * information * posterior.n_params
+    return float(8.0 * n**2 * matrices * n_threads(posterior.n_jobs))
+
+
+def check_memory(posterior: Posterior) -> None:
+    """Raise MemoryError if a fit has no room, and say how many runs would have it."""
+    needed = bytes_of_evaluation(posterior)
+    fitting = posterior.n_runs * np.sqrt(available() / needed)
+    advice = f"About {_round(fitting)} runs have room"
+    if n_threads(posterior.n_jobs) > 1:
+        advice += ", more with n_jobs=1"
+    if posterior.prior.uses_information:
+        advice += " or prior='jointly_robust'"
+    demand(
+        needed,
+        f"A fit of {posterior.n_runs:,} runs",
+        f"{advice}: take an even choice of the runs, they teach nearly as much.",
+    )
+
+
+def seconds_per_evaluation(posterior: Posterior, scheme: str | Scheme = "default") -> float:
+    """Measure a small batch, as many points as there are threads."""
+    measured: Posterior = copy(posterior) if posterior.n_runs <= _MEASURED else _smaller(posterior)
+    growth = float(posterior.n_runs / measured.n_runs) ** 3
+    evaluate = density(measured)  # of a copy, whose counts are not those of the fit
+    size = n_threads(posterior.n_jobs)
+    u = reference(posterior, scheme).sample(8 * size, np.random.default_rng(0))
+    evaluate(u[:size])  # the first call may compile
+    each = _timed(evaluate, u[:size]) / size
+    if each * size > 0.05:
+        return growth * each
+    # the rest is other programs
+    return growth * min(_timed(evaluate, u) for _ in range(3)) / len(u)
+
+
+def _smaller(posterior: Posterior, prior: object = None) -> Posterior:
+    """The posterior of an even choice of the runs, whose outputs do not matter for the time."""
+    n = min(posterior.n_runs, _MEASURED)
+    chosen = np.linspace(0, posterior.n_runs - 1, n).astype(int)
+    y = np.random.default_rng(0).standard_normal(n)
+    return Posterior(
+        posterior.X[chosen],
+        y,
+        posterior.kernel,
+        posterior.mean,
+        posterior.prior if prior is None else prior,
+        posterior.nugget,
+        n_jobs=posterior.n_jobs,
+    )
+
+
+def _timed(evaluate: Callable[[np.ndarray], object], u: np.ndarray) -> float:
+    start = perf_counter()
+    evaluate(u)
+    return perf_counter() - start
+
+
+def announce(
+    posterior: Posterior, sizes: Sequence[int | None], scheme: str | Scheme, progress: bool
+) -> float:
+    """Say how long the fit will take, if that is more than a minute; return the seconds.
+
+    With progress it is a line on standard error, otherwise, and from an hour on, a
+    :class:`LongFitWarning`. There is one run of the sampler for each of the ``sizes``, its number
+    of points.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room for it.
+    """
+    check_memory(posterior)
+    n_evaluations = sum(expected_evaluations(size, posterior.n_params) for size in sizes)
+    each = seconds_per_evaluation(posterior, scheme)
+    seconds = n_evaluations * (each + OVERHEAD)
+    if seconds < _LONG:
+        return seconds
+    memory = in_words(bytes_of_evaluation(posterior))
+    text = (
+        f"The fit will take about {_worded(seconds)} and {memory} of memory: some "
+        f"{n_evaluations:.1g} evaluations of {each * 1e3:.2g} ms. "
+        f"{_advice(posterior, seconds, each, sizes, scheme)} {INTERRUPTIBLE}"
+    )
+    if seconds >= VERY_LONG:
+        warnings.warn(text, VeryLongFitWarning, stacklevel=5)
+    elif not progress:
+        warnings.warn(text, LongFitWarning, stacklevel=5)
+    elif sys.stderr is not None:
+        print(text, file=sys.stderr)
+    return seconds
+
+
+def _advice(
+    posterior: Posterior,
+    seconds: float,
+    each: float,
+    sizes: Sequence[int | None],
+    scheme: str | Scheme,
+) -> str:
+    """Settings that take less; of a very long fit those that bring it below ten minutes."""
+    informed = posterior.prior.uses_information
+    if seconds < VERY_LONG:
+        advice = "Fewer n_samples take less"
+        return advice + (", prior='jointly_robust' a good deal less." if informed else ".")
+    settings = []
+    if informed:
+        quick = _smaller(posterior, "jointly_robust")
+        if not posterior.nugget.uses_information:
+            faster = seconds_per_evaluation(quick, scheme)
+            faster *= (posterior.n_runs / quick.n_runs) ** 3
+            if faster < 0.8 * each:
+                settings.append("prior='jointly_robust'")
+                seconds *= (faster + OVERHEAD) / (each + OVERHEAD)
+    if seconds > _ADVISED:
+        size = min(default_n_samples(posterior.n_params) if s is None else s for s in sizes)
+        fewer = max(_round(size * _ADVISED / seconds), _FEWEST_SAMPLES)
+        if fewer < size:
+            settings.append(f"n_samples={fewer}")
+            seconds *= fewer / size
+    if seconds > _ADVISED:
+        runs = posterior.n_runs * (_ADVISED / seconds) ** (1.0 / 3.0)
+        settings.append(f"an even choice of {_round(runs)} of the runs")
+    return f"Less than ten minutes: {', '.join(settings)}."
+
+
+def _round(value: float) -> int:
+    """A number to two digits, downwards."""
+    unit = 10.0 ** max(np.floor(np.log10(max(value, 1.0))) - 1.0, 0.0)
+    return int(np.floor(value / unit) * unit)
+
+
+def _worded(seconds: float) -> str:
+    for name, length in (("days", 86400.0), ("hours", 3600.0)):
+        if seconds >= 2.0 * length:
+            return f"{seconds / length:.0f} {name}"
+    return f"{seconds / 60.0:.0f} minute(s)"

@@ -1,0 +1,51 @@
+"""Memory that is not there is an error before it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paims
+from paims import _memory
+
+
+def test_what_there_is_is_the_least_of_machine_and_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 1e7 < _memory.available() < 1e15
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    5000000 kB\n")
+    monkeypatch.setattr(_memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(_memory, "_CGROUP", tmp_path)
+    assert _memory.available() == 5.12e9
+    (tmp_path / "memory.max").write_text("3000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert _memory.available() == 2000.0
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _memory.available() == 5.12e9
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [(3e8, "300 MB"), (2.34e9, "2.3 GB"), (8e11, "800 GB"), (4.2e13, "42 TB"), (0.0, "0 MB")],
+)
+def test_words(n_bytes: float, text: str) -> None:
+    assert _memory.in_words(n_bytes) == text
+
+
+def test_predictions_that_have_no_room_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).random((12, 2))
+    emulator = paims.Emulator(random_state=0, n_samples=200).fit(X, np.sin(4.0 * X[:, 0]))
+    many = np.random.default_rng(1).random((20_000, 2))
+    monkeypatch.setattr(_memory, "available", lambda: 1.2e10)
+    with pytest.raises(MemoryError, match=r"covariance of 20,000 points takes about 26 GB.*12 GB"):
+        emulator.predict(many, return_cov=True)
+    with pytest.raises(MemoryError, match=r"A joint sample of 20,000 points takes about 26 GB"):
+        emulator.sample_y(many)
+    monkeypatch.setattr(_memory, "available", lambda: 5e7)
+    with pytest.raises(MemoryError, match=r"distribution of 1,000,000 points.*Take them in parts"):
+        emulator.predict_distribution(np.zeros((1_000_000, 2)))
+    # What is done in parts needs no room.
+    mean, std = emulator.predict(many[:5000], return_std=True)
+    assert mean.shape == std.shape == (5000,)
