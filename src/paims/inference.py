@@ -28,7 +28,7 @@ from paims.gp import (
 from paims.gp._nugget import LOWER_BOUND
 from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
 from paims.sampling._modes import climb, connect
-from paims.sampling._sample import least_n_samples
+from paims.sampling._sample import default_n_samples, least_n_samples
 
 __all__ = [
     "HyperparameterDensity",
@@ -39,6 +39,7 @@ __all__ = [
     "density",
     "find_best",
     "leads",
+    "points_of_a_fit",
     "reference",
     "sample_posterior",
 ]
@@ -337,13 +338,15 @@ def leads(posterior: Posterior) -> list[Posterior]:
     ]
 
 
-def n_samples_for(posterior: Posterior) -> int:
+def points_of_a_fit(n_params: int, scheme: str | Scheme = "default") -> int:
     """Points at each level that the predictions of an emulator need.
 
     A thousand give the same scores as two thousand (nine data sets); in many dimensions the
-    clusters' covariances need more.
+    clusters' covariances need more. The paper's scheme has the sampler's own default.
     """
-    return max(1000, least_n_samples(posterior.n_params))
+    if isinstance(scheme, str) and scheme == "paper":
+        return default_n_samples(n_params)
+    return max(1000, least_n_samples(n_params))
 
 
 def sample_posterior(
@@ -361,7 +364,7 @@ def sample_posterior(
     ----------
     posterior : Posterior
     n_samples : int, optional
-        By default as many as :func:`n_samples_for` says; with the paper's scheme 2000.
+        By default as many as :func:`points_of_a_fit` says.
     scheme, progress, executor
         As in :func:`paims.sample`.
     **options
@@ -378,8 +381,8 @@ def sample_posterior(
         posterior.n_jobs = 1
     by_paper = isinstance(scheme, str) and scheme == "paper"
     ahead = [] if by_paper else leads(posterior)
-    if n_samples is None and not by_paper:
-        n_samples = n_samples_for(posterior)
+    if n_samples is None:
+        n_samples = points_of_a_fit(posterior.n_params, scheme)
     return sample(
         density(posterior),
         reference(ahead[0] if ahead else posterior, scheme),

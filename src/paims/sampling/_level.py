@@ -292,30 +292,38 @@ def _leap(
 def cross_over(state: State, target: Target, scheme: Scheme) -> State:
     """Go on from a lead to the density after it: the next leg's points at its beginning.
 
-    Fresh candidates of the last mixtures, whose densities are known, are the first batch of the
-    leg's pool and, resampled by the lead, its points. Where they hardly hit the lead, the points
-    of the lead go on themselves.
+    Fresh candidates of the last mixtures, whose densities are known, are the first batches of the
+    leg's pool and, resampled by the lead, its points. Some come from mixtures of higher
+    temperature, in case the tails of the next density are heavier than the lead's. Where they
+    hardly hit the lead, the points of the lead go on themselves.
     """
     rng = state.rng(3)
-    mixtures = [batch.mixture for batch in state.pool[-len(state.log_z) :]]
     fresh: list[Batch] = []
-    for i, rows in enumerate(state.islands):
-        mixture = mixtures[i]
-        if mixture is not None and not state.leapt:
-            theta, _ = mixture.sample(len(rows), rng)
-            points = target.evaluate(theta, np.full(len(rows), i))
-            fresh.append(Batch(mixture, points, mixture.log_density(theta)))
+    wider: list[Batch] = []
+    for i, rows in enumerate(state.islands if not state.leapt else []):
+        own = [batch.mixture for batch in state.pool if batch.points.island[0] == i]
+        mixtures = [mixture for mixture in dict.fromkeys(own) if mixture is not None]
+        n_wider = len(rows) // 4 if len(mixtures) > 2 else 0
+        sizes = [(fresh, -1, len(rows) - n_wider), (wider, -3, n_wider)]
+        for batches, place, size in sizes if mixtures else []:
+            if size:
+                theta, _ = mixtures[place].sample(size, rng)
+                points = target.evaluate(theta, np.full(size, i))
+                log_q = mixtures[place].log_density(theta)
+                batches.append(Batch(mixtures[place], points, log_q))
     if state.leg[0] is None:
         _check_support(state, target)
     begun = replace(state, beta=0.0, leg=(state.leg[1], state.leg[1] + 1), pool=(), search=None)
     if fresh and min(batch.efficiency for batch in fresh) > scheme.hopeless:
-        batches, parts = [], []
-        for batch, rows in zip(fresh, state.islands, strict=True):
-            chosen = systematic(normalised(batch.log_weight), len(rows), rng)
-            points = target.at_next(batch.points)
-            batches.append(Batch(batch.mixture, points, batch.log_q))
-            parts.append(points[chosen])
-        begun = replace(begun, points=Points.concatenate(parts), pool=tuple(batches))
+        pool = tuple(
+            Batch(batch.mixture, target.at_next(batch.points), batch.log_q)
+            for batch in [*fresh, *wider]
+        )
+        parts = [
+            here.points[systematic(normalised(before.log_weight), len(rows), rng)]
+            for before, here, rows in zip(fresh, pool, state.islands, strict=False)
+        ]
+        begun = replace(begun, points=Points.concatenate(parts), pool=pool)
     else:
         kept = np.concatenate([_thinned(state, rows) for rows in state.islands])
         begun = replace(begun, points=target.at_next(state.points[kept]))
