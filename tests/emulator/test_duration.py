@@ -40,7 +40,7 @@ def test_long_fits_are_announced(runs: Runs) -> None:
 
 @pytest.mark.usefixtures("costly")
 def test_short_fits_are_not(runs: Runs) -> None:
-    assert duration.announce(Posterior(*runs), [200], "default", progress=False) < 60.0
+    assert duration.announce(Posterior(*runs), [150], "default", progress=False) < 60.0
 
 
 @pytest.mark.usefixtures("costly")
