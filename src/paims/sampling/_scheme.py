@@ -73,6 +73,8 @@ class Scheme:
         if there are at least so many parameters: with fewer, random steps do as well for less.
     search_share : float
         Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
+    bending : float
+        Importance efficiency of the mixtures below which maps are tried that straighten clusters.
     n_jobs : int or None
     """
 
@@ -94,6 +96,7 @@ class Scheme:
     hopeless: float = 0.0
     many_params: int = 12
     search_share: float = 0.0
+    bending: float = 0.0
     n_jobs: int | None = None
 
     @staticmethod
@@ -182,6 +185,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         wide_share=0.1,
         hopeless=0.02,
         search_share=0.05,
+        bending=0.7,
         n_jobs=n_jobs,
     )
 
