@@ -37,7 +37,7 @@ _N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 
-class TooFewAlive(ValueError):
+class TooFewAliveError(ValueError):
     """The density is zero at nearly all points from which it should be annealed to."""
 
 
@@ -385,7 +385,7 @@ def _check_support(state: State, target: Target) -> None:
         return
     some = points[:: -(-len(points) // _N_ZEROS)]
     if np.any(np.isfinite(target.at(0, some.theta))):
-        raise TooFewAlive("The lead is zero where the density is not")
+        raise TooFewAliveError("The lead is zero where the density is not")
 
 
 @dataclass(frozen=True)
@@ -600,7 +600,7 @@ def _require_alive(points: Points, n_islands: int) -> None:
     needed = 2 * (points.theta.shape[1] + 1)
     alive = np.bincount(points.island[np.isfinite(points.log_pi)], minlength=n_islands)
     if np.min(alive) < needed:
-        raise TooFewAlive(
+        raise TooFewAliveError(
             f"The density is zero at {len(points) - alive.sum()} of the {len(points)} points "
             f"drawn from the reference; at least {needed * n_islands} with a density are needed "
             "to start. Give a reference that covers the density more closely, return finite log "

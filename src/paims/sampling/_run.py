@@ -21,7 +21,7 @@ from paims.sampling._level import (
     LevelInfo,
     Progress,
     State,
-    TooFewAlive,
+    TooFewAliveError,
     cross_over,
     find_missed,
     first_state,
@@ -161,7 +161,7 @@ def _steps(
                 checkpoint.level_done(progress)
             yield progress
             _check_levels(progress, max_levels)
-    except TooFewAlive:
+    except TooFewAliveError:
         if checkpoint is not None:  # It would only be in the way of better settings.
             checkpoint.discard()
         raise
@@ -216,7 +216,7 @@ def _begun(target: Target, plan: Plan) -> State:
     """Level 0; without the leads if the first of them is zero nearly everywhere."""
     try:
         return first_state(target, plan.n_samples, plan.seed, plan.scheme)
-    except TooFewAlive as nothing:
+    except TooFewAliveError as nothing:
         if not target.leads:
             raise
         note = f"{nothing}".split(";", maxsplit=1)[0]
@@ -227,7 +227,7 @@ def _crossed(state: State, target: Target, plan: Plan) -> State:
     """Points of the next leg, or the run begun anew if the next density is zero there."""
     try:
         return cross_over(state, target, plan.scheme)
-    except TooFewAlive as nothing:
+    except TooFewAliveError as nothing:
         found = str(nothing)
         if found.startswith("The density"):
             found = "The density is zero at nearly all points that the lead has led to"
