@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray, IndexArray
+from paims._arrays import FloatArray, IndexArray, refuse_what_is_no_number
 from paims._memory import demand
 from paims._parallel import for_chunks
 from paims._student import StudentMixtures
@@ -215,6 +215,7 @@ class MixturePrediction:
         self, y: Any, function: Callable[[StudentMixtures, FloatArray], FloatArray]
     ) -> FloatArray:
         """Values of a function of each point's mixture and of ``y``."""
+        refuse_what_is_no_number("y", y)
         values = np.asarray(y, dtype=np.float64)
         try:
             shape = np.broadcast_shapes(values.shape, (len(self),))

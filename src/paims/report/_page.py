@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims._names import visible
 from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
@@ -154,6 +154,7 @@ def _predictions(numbers: Study, new_inputs: Any) -> dict[str, Any]:
     inputs = numbers.emulator.inputs_
     given = new_inputs is not None
     if given:
+        refuse_what_is_no_number("new_inputs", new_inputs)
         X = np.asarray(new_inputs, dtype=np.float64)
     else:
         from scipy.stats import qmc  # noqa: PLC0415 - slow to import
