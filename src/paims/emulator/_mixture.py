@@ -8,7 +8,8 @@ mix_cov, the laws of total expectation and covariance.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,12 @@ class MixturePrediction:
         self._output = output
         self._joint_fn = joint_fn
         self._n_jobs = n_jobs
+
+    def without_exponent(self) -> tuple[MixturePrediction, int]:
+        """The prediction in units of 2^exponent, with finite squares, and that exponent."""
+        other, exponent = copy(self), self._output.exponent
+        other._output = replace(self._output, exponent=0)
+        return other, exponent
 
     def __repr__(self) -> str:
         return (

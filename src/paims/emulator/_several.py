@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import BoolArray, FloatArray
-from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
+from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
 from paims.emulator._certain import CertainOutput, certain_output
 from paims.emulator._choosing import candidates
-from paims.emulator._ensemble import MAX_JOINT
+from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
@@ -146,7 +146,7 @@ class OutputOfField:
         """As :meth:`paims.Emulator.validate`."""
         y = np.asarray(y, dtype=np.float64)
         step = -(-len(y) // MAX_JOINT)
-        return validate(y[::step], self.predict_distribution(self._check(X)[::step]))
+        return validated(y[::step], self.predict_distribution(self._check(X)[::step]))
 
 
 def left_out(several: Several, j: int) -> LeaveOneOut:
@@ -160,10 +160,14 @@ def left_out(several: Several, j: int) -> LeaveOneOut:
     # What the components do not explain is in the noise's rows, up to their common factor.
     residual = mapping.noise[:, j] * np.sqrt(max(len(values) - 1 - values.shape[1], 1))
     y = mapping.scalings[j].value(values @ mapping.loadings[:, j] + residual)
-    scales = mixture.components
-    return leave_one_out(
-        y, Predictive(scales.means, scales.scales**2, int(scales.dof)), joint._weights
+    small, exponent = mixture.without_exponent()
+    scales = small.components
+    found = leave_one_out(
+        np.ldexp(y, -exponent),
+        Predictive(scales.means, scales.scales**2, int(scales.dof)),
+        joint._weights,
     )
+    return found.in_units(exponent)
 
 
 def _loo_mixture(one: Emulator) -> MixturePrediction:

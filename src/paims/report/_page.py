@@ -15,6 +15,7 @@ from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims._names import visible
 from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
+from paims.emulator._scaling import spread
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
 from paims.report._study import Study, prediction_at, study
@@ -145,7 +146,7 @@ def _column(name: str, role: str, values: FloatArray) -> dict[str, Any]:
         "least": values.min(),
         "median": np.median(values),
         "largest": values.max(),
-        "std": values.std(),
+        "std": spread(values),
     }
 
 
