@@ -39,10 +39,10 @@ def cells(options: Options) -> list[Cell]:
     ]
 
 
-def fit_and_score(module: Any, method: str, data: Runs, seed: int) -> dict[str, Any]:
+def fit_and_score(module: Any, options: dict[str, Any], data: Runs, seed: int) -> dict[str, Any]:
     """Times of a fit and of predictions, and the scores of the predictions."""
     with Clock() as fitting:
-        predict = module.fit(data.X, data.y, seed, **module.METHODS[method])
+        predict = module.fit(data.X, data.y, seed, **options)
     with Clock() as predicting:
         prediction = predict(data.X_test)
     return {
@@ -56,17 +56,17 @@ def fit_and_score(module: Any, method: str, data: Runs, seed: int) -> dict[str, 
 def measure(cell: Cell) -> dict[str, Any]:
     """Fit one emulator to one design."""
     module = adapter(cell.setting)
-    warm_up(cell.setting, cell.method)
-    return fit_and_score(module, cell.method, runs(cell.case, cell.seed), cell.seed)
+    options = module.METHODS[cell.method]
+    warm_up(cell.setting, options)
+    return fit_and_score(module, options, runs(cell.case, cell.seed), cell.seed)
 
 
 _warm: set[str] = set()
 
 
-def warm_up(name: str, method: str) -> None:
+def warm_up(name: str, options: dict[str, Any]) -> None:
     """Fit ours once before it is measured: its compiled loops are loaded at the first use."""
-    if name == "paims" and method not in _warm:
-        _warm.add(method)
+    if name == "paims" and repr(options) not in _warm:
+        _warm.add(repr(options))
         data = runs("branin", 0)
-        module = adapter(name)
-        module.fit(data.X, data.y, 0, **module.METHODS[method])(data.X_test)
+        adapter(name).fit(data.X, data.y, 0, **options)(data.X_test)

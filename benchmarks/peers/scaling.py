@@ -65,8 +65,10 @@ def measure(cell: Cell) -> dict[str, Any]:
     what, name = cell.case.split(": ")
     size = int(cell.setting)
     data = ridge(size, FIXED_INPUTS) if EMULATION[what] is RUNS else ridge(FIXED_RUNS, size)
-    emulators.warm_up(name, cell.method)
-    found = emulators.fit_and_score(emulators.adapter(name), cell.method, data, cell.seed)
+    module = emulators.adapter(name)
+    options = module.METHODS[cell.method]
+    emulators.warm_up(name, options)
+    found = emulators.fit_and_score(module, options, data, cell.seed)
     return {**found, "rms": found["rmse"]}
 
 

@@ -36,11 +36,13 @@ def cells() -> Iterator[Cell]:
 def measure(cell: Cell) -> dict[str, Any]:
     """Fit, predict and score; the setting of a cell is the output, its seed the split."""
     name, package = METHODS[cell.method]
-    warm_up(name, cell.method)
+    module = adapter(name)
+    options = module.METHODS[cell.method]
+    warm_up(name, options)
     data = runs(cell.case, int(cell.setting), cell.seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = fit_and_score(adapter(name), cell.method, data, cell.seed)
+        found = fit_and_score(module, options, data, cell.seed)
     return {**found, "warnings": worded(caught), "version": metadata.version(package)}
 
 

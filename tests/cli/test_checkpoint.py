@@ -54,6 +54,23 @@ def test_the_same_command_goes_on(interrupted: Any, invoke: Invoke, tmp_path: Pa
     np.testing.assert_array_equal(a.ensemble_.draws, b.ensemble_.draws)
 
 
+def test_several_outputs_go_on(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
+    first = interrupted("--output", "x2")
+    assert first.exit_code == 130
+    command = "paims fit runs.csv --output y --output x2 --ignore label --samples 200"
+    assert first.stderr.rstrip().endswith(f"To go on:\n  {command}")
+    assert (tmp_path / "emulator.checkpoint.h5").exists()
+    again = invoke(*command.split()[1:])
+    assert again.exit_code == 0
+    assert "Going on from emulator.checkpoint.h5." in again.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
+    whole = invoke(*command.split()[1:], "--save", "whole.h5")
+    assert whole.exit_code == 0
+    a, b = (paims.load_emulator(tmp_path / name) for name in ("emulator.h5", "whole.h5"))
+    for name in ("y", "x2"):
+        np.testing.assert_array_equal(a[name].draws_, b[name].draws_)
+
+
 def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
     first = interrupted("--checkpoint", "mine.h5")
     assert "what it has is in mine.h5" in first.stderr
@@ -65,10 +82,10 @@ def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Pa
 def test_a_comparison_of_kernels_goes_on(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:
     first = interrupted("--kernel", "auto")
     assert first.exit_code == 130
-    assert "what it has is in emulator.checkpoint.kernel1.h5. To go on:" in first.stderr
+    assert "what it has is in emulator.checkpoint.h5. To go on:" in first.stderr
     again = invoke(*FIT, "--kernel", "auto")
     assert again.exit_code == 0
-    assert "Going on from emulator.checkpoint.kernel1.h5." in again.stderr
+    assert "Going on from emulator.checkpoint.h5." in again.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["emulator.h5", "runs.csv"]
     interrupted("--kernel", "auto", "--save", "b.h5")
     anew = invoke(*FIT, "--kernel", "matern52,matern32", "--save", "b.h5", "--force")

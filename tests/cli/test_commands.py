@@ -17,7 +17,7 @@ import pytest
 
 import paims
 from paims import gp, simulators
-from paims.emulator._choosing import in_words
+from paims.emulator._averaging import in_words
 
 COMMANDS = ("demo", "fit", "predict", "report", "diagnose", "sample", "info")
 
@@ -63,23 +63,23 @@ def test_fit_passes_the_prior_of_the_nugget_on(invoke: Any, runs: Path, tmp_path
         assert saved.posterior_.nugget.prior.name == expected
 
 
-def test_fit_chooses_the_kernel(invoke: Any, runs: Path, tmp_path: Path) -> None:
+def test_fit_averages_kernels(invoke: Any, runs: Path, tmp_path: Path) -> None:
     fit = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", 200, "--kernel")
     result = invoke(*fit, "matern52, matern32")
     assert result.exit_code == 0
     saved = paims.load_emulator(tmp_path / "emulator.h5")
     assert list(saved.kernel_evidence_) == ["matern52", "matern32"]
-    line = f"kernel chosen by log evidence: {in_words(saved.kernel_evidence_)}"
+    line = f"kernels {in_words(saved.kernel_weights_, saved.kernel_evidence_)}; linear trend"
     assert line in " ".join(result.stdout.split())
     assert line in " ".join(invoke("info", "emulator.h5").stdout.split())
     assert "nugget estimated (spike slab prior)" in " ".join(result.stdout.split())
     about = json.loads(invoke(*fit, "auto", "--json", "--force").stdout)
-    assert about["settings"]["kernel"] == max(
-        about["kernel_evidence"], key=about["kernel_evidence"].get
-    )
+    assert about["settings"]["kernel"] == ", ".join(about["kernel_weights"])
+    assert sum(about["kernel_weights"].values()) == pytest.approx(1.0)
+    assert about["kernel_weights"].keys() <= about["kernel_evidence"].keys()
     report = invoke("report", "emulator.h5")
     assert report.exit_code == 0
-    assert "chosen by log evidence: " in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "the emulator is their mixture" in (tmp_path / "report.html").read_text("utf-8")
     wrong = invoke(*fit, "matern52,rbf", "--force")
     assert wrong.exit_code == 1
     assert "got 'rbf'" in wrong.stderr

@@ -29,4 +29,6 @@ def runs() -> tuple[np.ndarray, np.ndarray]:
 def emulator(runs: tuple[np.ndarray, np.ndarray]) -> paims.Emulator:
     # The uniform prior keeps the nugget of every draw large enough for two ways to compute the
     # same thing to agree to nine digits.
-    return paims.Emulator(nugget_prior="uniform", n_samples=500, random_state=3).fit(*runs)
+    return paims.Emulator(
+        "squared_exponential", nugget_prior="uniform", n_samples=500, random_state=3
+    ).fit(*runs)

@@ -24,7 +24,9 @@ def test_interpolates_without_a_nugget(name: str, nugget: float) -> None:
         simulator = simulators.get(name)
         X = simulator.design(10 * simulator.n_inputs, random_state=1)
         y = simulator(X)
-    emulator = paims.Emulator(nugget=nugget, n_samples=500, random_state=0).fit(X, y)
+    emulator = paims.Emulator(
+        "squared_exponential", nugget=nugget, n_samples=500, random_state=0
+    ).fit(X, y)
     mean, std = emulator.predict(X, return_std=True)
     assert np.abs(mean - y).max() <= 1e-6 * np.ptp(y)
     assert std.max() <= 1e-4 * np.ptp(y)

@@ -11,10 +11,10 @@ import pytest
 import paims
 from paims.emulator._description import (
     Provenance,
-    choice_in_words,
     emulator_facts,
     facts_in_words,
     feature_names,
+    kernels_in_words,
     nugget_in_words,
 )
 
@@ -45,12 +45,12 @@ def test_words(emulator: paims.Emulator) -> None:
     assert words["Nugget"] == "estimated (uniform prior)"
     assert words["Seed"] == "3"
     assert words["Time of the fit"] == "1.2 s"
-    assert choice_in_words(facts) == ""
+    assert kernels_in_words(facts) == "squared exponential"
     without = dict(facts_in_words(emulator_facts(emulator, Provenance())))
     assert words.keys() - without.keys() == {"File of the runs", "Time of the fit"}
     facts["kernel_evidence"] = {"matern52": 1.0, "squared_exponential": 9.0}
-    assert dict(facts_in_words(facts))["Kernel"] == (
-        "squared exponential, chosen by log evidence: squared exponential 9.00, matern52 1.00"
+    assert dict(facts_in_words(facts))["Kernels"] == (
+        "squared exponential 100%; left out: matern52 (log evidence 8.0 lower)"
     )
     facts["settings"]["nugget"] = 0.0
     assert nugget_in_words(facts) == "0.0"

@@ -16,7 +16,9 @@ Runs = tuple[np.ndarray, np.ndarray]
 
 def test_leaving_one_out_is_a_prediction_from_the_others(runs: Runs) -> None:
     X, y = runs
-    single = paims.Emulator(n_samples=300, random_state=0, goal="map").fit(X, y)
+    single = paims.Emulator("squared_exponential", n_samples=300, random_state=0, goal="map").fit(
+        X, y
+    )
     loo = single.leave_one_out()
     lengths, nugget = single.map_.length_scales, single.map_.nugget
     for i in (0, 7, 19):
@@ -37,7 +39,7 @@ def test_leaving_one_out_is_a_prediction_from_the_others(runs: Runs) -> None:
 def test_units_of_leaving_one_out(emulator: paims.Emulator, runs: Runs) -> None:
     X, y = runs
     settings = {"nugget_prior": "uniform", "n_samples": 500, "random_state": 3}
-    other = paims.Emulator(**settings).fit(X, 3.0 + 8.0 * y).leave_one_out()
+    other = paims.Emulator("squared_exponential", **settings).fit(X, 3.0 + 8.0 * y).leave_one_out()
     first = emulator.leave_one_out()
     np.testing.assert_allclose(other.mean, 3.0 + 8.0 * first.mean, rtol=1e-9)
     np.testing.assert_allclose(other.summary.rmse, 8.0 * first.summary.rmse, rtol=1e-9)
@@ -46,9 +48,9 @@ def test_units_of_leaving_one_out(emulator: paims.Emulator, runs: Runs) -> None:
 
 def test_too_few_runs_to_leave_one_out(runs: Runs) -> None:
     X, y = runs
-    least = paims.Emulator(n_samples=200, random_state=0).fit(X[:7], y[:7])
+    least = paims.Emulator("squared_exponential", n_samples=200, random_state=0).fit(X[:7], y[:7])
     assert least.leave_one_out().observed.shape == (7,)
-    few = paims.Emulator(n_samples=200, random_state=0).fit(X[:6], y[:6])
+    few = paims.Emulator("squared_exponential", n_samples=200, random_state=0).fit(X[:6], y[:6])
     with pytest.raises(ValueError, match=r"too few runs to leave one out: 6, where .* needs 7"):
         few.leave_one_out()
 
@@ -91,7 +93,7 @@ def test_bad_held_out_runs(emulator: paims.Emulator, runs: Runs) -> None:
         paims.Emulator().validate(X, y)
     with pytest.raises(ValueError, match="not fitted"):
         paims.Emulator().leave_one_out()
-    named = paims.Emulator(n_samples=200, random_state=0)
+    named = paims.Emulator("squared_exponential", n_samples=200, random_state=0)
     named.fit(pd.DataFrame(runs[0], columns=["a", "b"]), runs[1])
     named.validate(pd.DataFrame(X, columns=["a", "b"]), y)
     with pytest.raises(ValueError, match="feature names"):

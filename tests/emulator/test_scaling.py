@@ -12,7 +12,9 @@ NEW = np.array([[0.1, 11.0], [0.5, 20.0], [1.2, 33.0]])
 
 
 def fitted(X: np.ndarray, y: np.ndarray) -> paims.Emulator:
-    return paims.Emulator(nugget_prior="uniform", n_samples=500, random_state=3).fit(X, y)
+    return paims.Emulator(
+        "squared_exponential", nugget_prior="uniform", n_samples=500, random_state=3
+    ).fit(X, y)
 
 
 @pytest.mark.parametrize(("x_unit", "y_unit"), [(2.0**40, 2.0**-30), (2.0**-900, 2.0**900)])
@@ -126,9 +128,13 @@ def test_output_is_not_centred_without_a_constant_in_the_mean() -> None:
     y = 100.0 + np.sin(6.0 * X[:, 0])
     far = [[50.0]]
     zero = paims.Emulator(mean="zero", kernel="matern52", n_samples=300, random_state=0).fit(X, y)
-    one = paims.Emulator(mean="constant", n_samples=300, random_state=0).fit(X, y)
+    one = paims.Emulator(
+        "squared_exponential", mean="constant", n_samples=300, random_state=0
+    ).fit(X, y)
     # Far from the runs a process centred at 0 knows nothing but 0.
     assert abs(zero.predict(far)[0]) < 60.0
     assert one.predict(far)[0] == pytest.approx(100.0, abs=5.0)
-    slope = paims.Emulator(mean=lambda x: x, n_samples=300, random_state=0).fit(X, y)
+    slope = paims.Emulator(
+        "squared_exponential", mean=lambda x: x, n_samples=300, random_state=0
+    ).fit(X, y)
     assert slope.output_.shift == 0.0

@@ -32,7 +32,9 @@ def regression(
 @pytest.fixture(scope="module")
 def single(runs: tuple[np.ndarray, np.ndarray]) -> paims.Emulator:
     """One component: everything has a closed form."""
-    return paims.Emulator(n_samples=300, random_state=0, goal="map").fit(*runs)
+    return paims.Emulator("squared_exponential", n_samples=300, random_state=0, goal="map").fit(
+        *runs
+    )
 
 
 def test_single_point_predicts_as_the_definition_says(
@@ -87,7 +89,9 @@ def test_trend_and_variance_are_in_the_users_units(
     runs: tuple[np.ndarray, np.ndarray], mean: object, names: list[str], basis: object
 ) -> None:
     X, y = runs[0], 100.0 + 7.0 * runs[1]
-    emulator = paims.Emulator(mean=mean, n_samples=300, random_state=0, goal="map").fit(X, y)
+    emulator = paims.Emulator(
+        "squared_exponential", mean=mean, n_samples=300, random_state=0, goal="map"
+    ).fit(X, y)
     H = basis(X)  # type: ignore[operator]
     q, n = H.shape[1], len(X)
     K = correlation(X, emulator.map_.length_scales, emulator.map_.nugget)
@@ -127,6 +131,7 @@ def test_evidence_is_the_density_of_the_outputs() -> None:
     y = 30.0 + 4.0 * np.sin(X[:, 0]) + 0.3 * rng.standard_normal(9)
     nugget, n = 1e-3, len(y)
     emulator = paims.Emulator(
+        "squared_exponential",
         mean="constant",
         nugget=nugget,
         prior=gp.LogNormal(-2.0, 1.0),
@@ -221,7 +226,7 @@ def test_best_point_is_a_top(emulator: paims.Emulator) -> None:
 def test_modes_say_what_the_inputs_do() -> None:
     X = np.random.default_rng(1).random((40, 3)) * [1.0, 5.0, 100.0]
     y = np.sin(8.0 * X[:, 0]) + 0.4 * X[:, 1]
-    emulator = paims.Emulator(n_samples=400, random_state=0).fit(X, y)
+    emulator = paims.Emulator("squared_exponential", n_samples=400, random_state=0).fit(X, y)
     mode = emulator.modes_[0]
     assert "x3 hardly matters" in mode.says
     assert "x2 acts nearly linearly" in mode.says
@@ -242,7 +247,9 @@ def test_modes_say_what_the_inputs_do() -> None:
 def test_total_effects_are_those_of_a_known_function() -> None:
     X = np.random.default_rng(1).random((60, 2))
     y = X[:, 0] + 2.0 * X[:, 1]  # Variances 1/12 and 4/12: a fifth and four fifths.
-    emulator = paims.Emulator(mean="linear", n_samples=300, random_state=0).fit(X, y)
+    emulator = paims.Emulator(
+        "squared_exponential", mean="linear", n_samples=300, random_state=0
+    ).fit(X, y)
     share = 4.0 * np.ptp(X[:, 1]) ** 2 / (np.ptp(X[:, 0]) ** 2 + 4.0 * np.ptp(X[:, 1]) ** 2)
     np.testing.assert_allclose(emulator.map_.effects, [1.0 - share, share], rtol=1e-6)
     ratio = emulator.map_.effects[1] / emulator.map_.effects[0]
@@ -253,7 +260,9 @@ def test_total_effects_are_those_of_a_known_function() -> None:
 def test_effects_are_the_sobol_indices_of_the_mode() -> None:
     simulator = simulators.branin
     X = simulator.design(18, 4)
-    emulator = paims.Emulator(n_samples=300, random_state=0).fit(X, simulator(X))
+    emulator = paims.Emulator("squared_exponential", n_samples=300, random_state=0).fit(
+        X, simulator(X)
+    )
     mode, posterior = emulator.map_, emulator.posterior_
     phi = posterior.kernel.from_length_scale(mode.length_scales / emulator.inputs_.range)
     u = posterior.from_physical(phi[None], np.array([mode.nugget]))
@@ -265,6 +274,9 @@ def test_effects_with_a_trend_of_the_users_are_estimated() -> None:
     X = np.random.default_rng(1).random((60, 2))
     y = X[:, 0] + 2.0 * X[:, 1]
     emulator = paims.Emulator(
-        mean=lambda X: np.column_stack([np.ones(len(X)), X]), n_samples=300, random_state=0
+        "squared_exponential",
+        mean=lambda X: np.column_stack([np.ones(len(X)), X]),
+        n_samples=300,
+        random_state=0,
     ).fit(X, y)
     np.testing.assert_allclose(emulator.map_.effects, [0.2, 0.8], atol=0.04)

@@ -32,7 +32,9 @@ SECTIONS = ("verdict", "explore-section", "data", "modes", "checks", "inputs", "
 def _emulator() -> paims.Emulator:
     simulator = simulators.branin
     X = simulator.design(18, 4)
-    emulator = paims.Emulator(nugget_prior="uniform", random_state=0, n_samples=400)
+    emulator = paims.Emulator(
+        "squared_exponential", nugget_prior="uniform", random_state=0, n_samples=400
+    )
     return emulator.fit(X, simulator(X))
 
 

@@ -177,3 +177,29 @@ def test_themes_and_widths(scheme: str, width: int, page: Any, tmp_path: Path) -
     for ink in inks:
         paper_light, ink_light = (sum(map(int, c[4:-1].split(","))) / 3 for c in (paper, ink))
         assert sign * (paper_light - ink_light) > 120
+
+
+@pytest.mark.parametrize("way", ["components", "separate"])
+def test_sliders_move_several_outputs(way: str, page: Any, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).random((16, 2))
+    points = np.linspace(0.0, 1.0, 20 if way == "components" else 2)
+    Y = np.exp(-((points - X[:, :1]) ** 2)) * (1.0 + X[:, 1:])
+    emulator = paims.Emulator(
+        random_state=0, n_samples=200, prior="jointly_robust", outputs=way
+    ).fit(X, Y)
+    path = tmp_path / "report.html"
+    path.write_text(render_report(emulator), encoding="utf-8")
+    page.open(path)
+    place = [0.3, 0.6]
+    mean, std = emulator.predict([place], return_std=True)
+    found = page.evaluate(f"paims.predict({place})")
+    # The page has fewer components; how many depends on the number of outputs.
+    np.testing.assert_allclose([row["mean"] for row in found], mean[0], atol=0.2 * std.max())
+    half = np.array([row["high"] - row["low"] for row in found]) / 2.0
+    np.testing.assert_allclose(half, 1.96 * std[0], rtol=0.25, atol=0.1 * std.max())
+    shown = "document.getElementById('explore').innerHTML"
+    before = page.evaluate(shown)
+    page.evaluate(f"paims.set({place})")
+    page.frame()
+    assert page.evaluate(shown) != before
+    assert page.troubles() == []

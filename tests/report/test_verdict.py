@@ -22,7 +22,9 @@ from paims.report._verdict import number
 @cache
 def _study() -> Study:
     X = simulators.branin.design(18, 4)
-    emulator = paims.Emulator(nugget_prior="uniform", random_state=0, n_samples=400)
+    emulator = paims.Emulator(
+        "squared_exponential", nugget_prior="uniform", random_state=0, n_samples=400
+    )
     emulator.fit(X, simulators.branin(X))
     X = simulators.branin.design(30, 8)
     return study(emulator, (X, simulators.branin(X)))

@@ -17,13 +17,16 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def fit(X: Floats, y: Floats, seed: int, p: int | None) -> Callable[[Floats], Mixture]:
-    """Linear trend, no nugget but its own small one; its NumPy engine."""
+def fit(
+    X: Floats, y: Floats, seed: int, p: int | None, mean: str = "linear"
+) -> Callable[[Floats], Mixture]:
+    """A linear or constant trend, no nugget but its own small one; its NumPy engine."""
     del seed
 
     def trend(x: Any, param: Any) -> Any:
         del param
-        return gnp.hstack((gnp.ones((x.shape[0], 1)), gnp.asarray(x)))
+        ones = gnp.ones((x.shape[0], 1))
+        return ones if mean == "constant" else gnp.hstack((ones, gnp.asarray(x)))
 
     def covariance(x: Any, y: Any, param: Any, pairwise: bool = False) -> Any:
         if p is None:

@@ -119,7 +119,13 @@ def fit(
     context: typer.Context,
     runs: Annotated[str, typer.Argument(metavar="RUNS", help="Table of runs, one per row.")],
     output: Annotated[
-        str | None, typer.Option("--output", "-y", help="Column to emulate.")
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-y",
+            help="Column to emulate; several times, or a pattern such as 'pressure_*', for "
+            "several outputs.",
+        ),
     ] = None,
     inputs: Annotated[
         str | None, typer.Option("--inputs", "-x", help="Columns a,b,c; by default all others.")
@@ -132,11 +138,8 @@ def fit(
     ),
     kernel: Annotated[
         str,
-        typer.Option(
-            help="{kernels}; several as a,b,c: the one with the highest evidence; "
-            "auto: of the smooth ones."
-        ),
-    ] = "squared_exponential",
+        typer.Option(help="{kernels}; several as a,b,c are averaged; auto: of the smooth ones."),
+    ] = "auto",
     mean: Annotated[str, typer.Option(help="Trend: {means}.")] = "linear",
     prior: Annotated[
         str,
@@ -152,6 +155,10 @@ def fit(
     n_samples: Annotated[
         int | None, typer.Option("--samples", help="Points of the sampler at each level.")
     ] = None,
+    way: Annotated[
+        str,
+        typer.Option(help="How several outputs are learnt: auto, separate, shared, components."),
+    ] = "auto",
     seed: _Seed = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None,
     checkpoint: Annotated[
@@ -194,6 +201,7 @@ def fit(
         "n_samples": n_samples,
         "random_state": seed,
         "n_jobs": jobs,
+        "outputs": way,
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
     facts = fit_and_save(table, selection, arguments, as_json, resumable, save, yes)
@@ -203,8 +211,9 @@ def fit(
             return
 
         from paims.cli._describe import print_emulator  # noqa: PLC0415 - slow to import
+        from paims.cli._several import print_several  # noqa: PLC0415
 
-        print_emulator(facts)
+        (print_several if selection.several else print_emulator)(facts)
     except KeyboardInterrupt:
         raise saved_already(save) from None
     say(f"Saved to {save}. Next: paims report {save}")
@@ -244,8 +253,15 @@ def predict(
     loaded, provenance = open_emulator(emulator)
     table = read_table(new)
     X = inputs_of(loaded, table)
-    columns = prediction_columns(provenance.output, level)
-    header, rows = joined(table, columns, predict_rows(loaded, X, level, smooth, as_json))
+    if hasattr(loaded, "outputs_"):
+        from paims.cli._several import predict_columns, predict_outputs  # noqa: PLC0415
+
+        columns = predict_columns(loaded, level)
+        values = predict_outputs(loaded, X, level, smooth, as_json)
+    else:
+        columns = prediction_columns(provenance.output, level)
+        values = predict_rows(loaded, X, level, smooth, as_json)
+    header, rows = joined(table, columns, values)
     outside, notes = extrapolation(loaded, X)
     for note in () if as_json else notes:
         say(f"warning: {note}")
@@ -291,7 +307,11 @@ def report(
     held_out = None
     if validation is not None:
         table = read_table(validation)
-        held_out = (inputs_of(loaded, table), table.values([provenance.output])[:, 0])
+        if hasattr(loaded, "outputs_"):
+            Y = table.values(loaded.output_names_, missing=True)
+        else:
+            Y = table.values([provenance.output])[:, 0]
+        held_out = (inputs_of(loaded, table), Y)
     points = None if new is None else inputs_of(loaded, read_table(new))
 
     from paims.cli._emulators import write_report  # noqa: PLC0415 - slow to import
@@ -332,6 +352,9 @@ def diagnose(
     from paims.cli._emulators import inputs_of, open_emulator  # noqa: PLC0415
 
     loaded, provenance = open_emulator(emulator)
+    if hasattr(loaded, "outputs_"):
+        _diagnose_several(loaded, runs, as_json)
+        return
     if runs is None:
         try:
             checks = loo_as_dict(loaded.leave_one_out())
@@ -349,6 +372,25 @@ def diagnose(
     else:
         print_checks(title, checks)
     if not checks["passed"]:
+        raise typer.Exit(ExitCode.CHECKS)
+
+
+def _diagnose_several(loaded: Any, runs: str | None, as_json: bool) -> None:
+    from paims.cli._emulators import inputs_of  # noqa: PLC0415 - slow to import
+    from paims.cli._several import diagnosed, outputs_of, print_diagnosed  # noqa: PLC0415
+
+    held_out, title = None, "Each run predicted from all others"
+    if runs is not None:
+        table = read_table(runs)
+        held_out = inputs_of(loaded, table), outputs_of(loaded, table)
+        title = f"{table.name} against the emulator"
+    with collected_warnings(), working("Computing diagnostics", as_json):
+        told = diagnosed(loaded, held_out)
+    if as_json:
+        print_json(told)
+    else:
+        print_diagnosed(title, told)
+    if not told["passed"]:
         raise typer.Exit(ExitCode.CHECKS)
 
 
@@ -371,6 +413,9 @@ def sample(
     weighted: Annotated[
         bool, typer.Option("--weighted", help="All draws with their weights instead.")
     ] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-y", help="Which of several outputs.")
+    ] = None,
     seed: _Seed = 0,
     force: _Force = False,
     as_json: _Json = False,
@@ -382,6 +427,10 @@ def sample(
     if weighted and n_draws is not None:
         raise CommandError("--weighted gives all draws; leave out --draws.")
     loaded, _ = open_emulator(emulator)
+    if hasattr(loaded, "outputs_"):
+        from paims.cli._several import one_output  # noqa: PLC0415 - slow to import
+
+        loaded = one_output(loaded, output)
     names, values = draws(loaded, n_draws, weighted, seed)
     if out.lower().endswith(".nc"):
         write_netcdf(Path(out), names, values)
@@ -414,11 +463,17 @@ def info(
     from paims.emulator._description import emulator_facts  # noqa: PLC0415
 
     if Path(file).suffix.lower() in (".h5", ".hdf5"):
-        facts = emulator_facts(*open_emulator(file))
+        loaded, provenance = open_emulator(file)
+        if hasattr(loaded, "outputs_"):
+            from paims.cli._several import print_several, several_facts  # noqa: PLC0415
+
+            facts, show = several_facts(loaded, provenance), print_several
+        else:
+            facts, show = emulator_facts(loaded, provenance), print_emulator
         if as_json:
             print_json(facts)
         else:
-            print_emulator(facts)
+            show(facts)
         return
     about = table_as_dict(read_table(file))
     if as_json:

@@ -13,7 +13,7 @@ from rich.text import Text
 from paims._names import shortened, visible
 from paims.cli._running import CommandError
 from paims.cli._tables import Table
-from paims.emulator._description import choice_in_words, kernel_in_words, nugget_in_words
+from paims.emulator._description import kernels_in_words, nugget_in_words
 
 if TYPE_CHECKING:
     from paims.diagnostics import LeaveOneOut, Scores, Validation
@@ -35,13 +35,13 @@ def print_emulator(facts: dict[str, Any]) -> None:
         inputs.add_row(_named(row["name"]), f"{row['lower']:.6g}", f"{row['upper']:.6g}", note)
     console.print(inputs)
     _print_modes(facts["modes"], console)
-    settings, choice = facts["settings"], choice_in_words(facts)
+    settings = facts["settings"]
+    several = "s" if facts["kernel_evidence"] else ""
     console.print(
-        f"{kernel_in_words(facts)} kernel, {settings['mean']} trend, {settings['prior']} prior, "
-        f"nugget {nugget_in_words(facts)}; seed {settings['random_state']}"
+        f"kernel{several} {kernels_in_words(facts)}; {settings['mean']} trend, "
+        f"{settings['prior']} prior, nugget {nugget_in_words(facts)}; "
+        f"seed {settings['random_state']}"
     )
-    if choice:
-        console.print(f"kernel {choice}")
     console.print(
         f"{facts['n_evaluations']} evaluations, effective size {facts['effective_size']:.0f}, log "
         f"evidence {facts['log_evidence']:.3f} +- {facts['log_evidence_error']:.3f}; "

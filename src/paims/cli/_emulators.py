@@ -48,7 +48,8 @@ def extrapolation(emulator: Emulator, X: FloatArray) -> tuple[int, list[str]]:
     """How many rows lie outside the box of the runs, and what to say of rows that differ."""
     from paims.emulator._description import feature_names  # noqa: PLC0415 - slow to import
 
-    scaled = emulator.inputs_.apply(X)
+    inputs = emulator._several.inputs if hasattr(emulator, "outputs_") else emulator.inputs_
+    scaled = inputs.apply(X)
     outside = int(((scaled < 0.0) | (scaled > 1.0)).any(axis=1).sum())
     notes = []
     if outside:
@@ -56,7 +57,7 @@ def extrapolation(emulator: Emulator, X: FloatArray) -> tuple[int, list[str]]:
             f"{outside} of {len(X)} rows lie outside the range of the runs; there the emulator "
             "extrapolates."
         )
-    changed = [feature_names(emulator)[i] for i in emulator.inputs_.changed_constants(X)]
+    changed = [feature_names(emulator)[i] for i in inputs.changed_constants(X)]
     if changed:
         notes.append(
             f"{', '.join(changed)} took one value only in the runs; the emulator knows nothing of "
@@ -122,15 +123,23 @@ def write_report(
     quiet: bool,
 ) -> tuple[tuple[Answer, ...], int]:
     """Write the page; return its answers and its size in bytes."""
-    from paims.report import answers, render_report, study  # noqa: PLC0415 - slow to import
+    from paims.report import (  # noqa: PLC0415 - slow to import
+        answers,
+        render_report,
+        several_answers,
+        several_study,
+        study,
+    )
 
+    several = hasattr(emulator, "outputs_")
     with collected_warnings(), working("Computing diagnostics and drawing figures", quiet):
-        numbers = study(emulator, held_out)
+        numbers: Any = (several_study if several else study)(emulator, held_out)
         page = render_report(
             emulator, provenance, new_inputs=new_inputs, title=title, numbers=numbers
         )
     write_text(out, page)
-    return answers(numbers), len(page.encode())
+    told = several_answers(numbers) if several else answers(numbers)
+    return told, len(page.encode())
 
 
 def draws(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import fnmatch
 import glob
 import io
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -34,35 +36,74 @@ _NOTHING = "The fit was not finished; no file was written or changed."
 
 @dataclass(frozen=True)
 class Selection:
-    """Which columns of the runs are inputs and which is the output."""
+    """Which columns of the runs are inputs and which are outputs.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of str
+    several : bool
+        Whether several outputs were asked for, even if there is one only.
+    """
 
     inputs: tuple[str, ...]
-    output: str
+    outputs: tuple[str, ...]
+    several: bool = False
+
+    @property
+    def named(self) -> str:
+        """The outputs in a few words."""
+        more = len(self.outputs) - 3
+        return ", ".join(self.outputs[:3]) + (f" and {more} more" if more > 0 else "")
 
 
-def select(table: Table, output: str | None, inputs: str | None, ignore: str | None) -> Selection:
-    """Choose columns by name; by default every column but the output is an input."""
-    if output is None:
+def select(
+    table: Table, output: str | Sequence[str] | None, inputs: str | None, ignore: str | None
+) -> Selection:
+    """Choose columns by name; by default every column but the outputs is an input."""
+    asked = [output] if isinstance(output, str) else list(output or ())
+    if not asked:
         raise CommandError(
             f"Which column of {table.name} is the output? Say --output NAME; its columns are "
             f"{', '.join(table.columns)}."
         )
-    table.check_columns([output])
+    outputs, several = _outputs(table, asked)
     left_out = names_of(ignore)
     table.check_columns(left_out)
     if inputs is None:
-        chosen = [name for name in table.columns if name != output and name not in left_out]
+        chosen = [name for name in table.columns if name not in outputs and name not in left_out]
     else:
         chosen = names_of(inputs)
         table.check_columns(chosen)
-    if output in chosen:
-        raise CommandError(f"Column '{output}' cannot be input and output at once.")
+    both = [name for name in outputs if name in chosen]
+    if both:
+        raise CommandError(f"Column '{both[0]}' cannot be input and output at once.")
     twice = [name for name in chosen if chosen.count(name) > 1]
     if twice:
         raise CommandError(f"--inputs names '{twice[0]}' twice.")
     if not chosen:
         raise CommandError(f"{table.name} has no column left for the inputs.")
-    return Selection(tuple(chosen), output)
+    return Selection(tuple(chosen), tuple(outputs), several)
+
+
+def _outputs(table: Table, asked: list[str]) -> tuple[list[str], bool]:
+    """Columns that are asked for by name or by pattern, and whether that may be several."""
+    found: list[str] = []
+    patterns = False
+    for text in asked:
+        if text in table.columns:
+            found.append(text)
+        elif any(sign in text for sign in "*?["):
+            patterns = True
+            matching = [name for name in table.columns if fnmatch.fnmatchcase(name, text)]
+            if not matching:
+                raise CommandError(
+                    f"No column of {table.name} fits '{text}'; its columns are "
+                    f"{', '.join(table.columns)}."
+                )
+            found += matching
+        else:
+            table.check_columns([text])
+    return list(dict.fromkeys(found)), patterns or len(asked) > 1
 
 
 def names_of(text: str | None) -> list[str]:
@@ -115,13 +156,16 @@ class Resumable:
         return found
 
     def files(self) -> list[Path]:
-        """Those that there are: the checkpoint's own, and of a comparison of kernels."""
+        """Those that there are: of the fit, its outputs, and further kernels of each."""
         path = self.path
-        beside = path.parent.glob(f"{glob.escape(path.stem)}.kernel[0-9]*{path.suffix}")
         own = [
             file
-            for file in sorted(beside)
-            if file.name[len(path.stem) + len(".kernel") : -len(path.suffix)].isdigit()
+            for file in sorted(path.parent.glob(f"{glob.escape(path.stem)}.*{path.suffix}"))
+            if re.fullmatch(
+                r"(\.output\d+)?(\.kernel\d+)?",
+                file.name[len(path.stem) : len(file.name) - len(path.suffix)],
+            )
+            and file != path
         ]
         return [file for file in (path, *own) if file.is_file() and _is_checkpoint(file)]
 
@@ -144,10 +188,12 @@ class Resumable:
 
 def _is_checkpoint(path: Path) -> bool:
     """Whether a file says of itself that it is a checkpoint; only such files are ever removed."""
-    from paims.sampling._checkpoint import FORMAT  # noqa: PLC0415 - slow to import
+    from paims.emulator._table import FORMAT as OF_SEVERAL  # noqa: PLC0415 - slow to import
+    from paims.sampling._checkpoint import FORMAT  # noqa: PLC0415
 
     with path.open("rb") as file:
-        return file.read(len(FORMAT) + 1) == f"{FORMAT} ".encode()
+        begin = file.read(64)
+    return begin.startswith((f"{FORMAT} ".encode(), f"{OF_SEVERAL} ".encode()))
 
 
 def fixed_or_estimated(nugget: str) -> str | float:
@@ -184,6 +230,10 @@ def fit_and_save(
         except OSError as error:
             raise CommandError(f"{save} cannot be written: {error.strerror or error}.") from None
         resumable.done()
+        if selection.several:
+            from paims.emulator._several_description import several_facts  # noqa: PLC0415
+
+            return several_facts(emulator, provenance)
         return emulator_facts(emulator, provenance)
     except KeyboardInterrupt:
         if _identity(save) == before:
@@ -252,7 +302,7 @@ def fit_emulator(
         Whether to start a fit of hours without a question.
     """
     advice = "Other columns can be left out with --ignore, or inputs chosen with --inputs."
-    y = table.values([selection.output])[:, 0]
+    Y = table.values(selection.outputs, missing=selection.several)
     X = table.values(selection.inputs, advice)
 
     import pandas as pd  # noqa: PLC0415 - slow to import, after the checks that may fail
@@ -273,6 +323,7 @@ def fit_emulator(
             warnings.simplefilter("error", VeryLongFitWarning)
         try:
             frame = pd.DataFrame(X, columns=list(selection.inputs))
+            y = pd.DataFrame(Y, columns=list(selection.outputs)) if selection.several else Y[:, 0]
             try:
                 emulator.fit(frame, y, checkpoint=checkpoint)
             except VeryLongFitWarning as warning:
@@ -290,7 +341,7 @@ def fit_emulator(
                 raise Interrupted(_NOTHING) from None
             raise resumable.interrupted() from None
     provenance = Provenance(
-        output=selection.output,
+        output=selection.named,
         source=table.name,
         seconds=monotonic() - start,
         warnings=tuple(texts),

@@ -139,7 +139,9 @@ def same_command(context: typer.Context) -> str:
         if parameter.param_type_name == "argument":
             words.append(str(value))
         else:
-            words += [max(parameter.opts, key=len)] + [str(value)] * (value is not True)
+            # An option that may be given several times has a list of values.
+            for item in value if isinstance(value, list | tuple) else [value]:
+                words += [max(parameter.opts, key=len)] + [str(item)] * (item is not True)
     return shlex.join(words)
 
 

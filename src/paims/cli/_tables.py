@@ -62,13 +62,18 @@ class Table:
                 f"{self.name} has no column {listed}; its columns are {', '.join(self.columns)}."
             )
 
-    def values(self, names: Sequence[str], advice: str = "") -> FloatArray:
-        """Numbers of some columns, ``(n_rows, n_names)``."""
+    def values(
+        self, names: Sequence[str], advice: str = "", *, missing: bool = False
+    ) -> FloatArray:
+        """Numbers of some columns, ``(n_rows, n_names)``; NaN for none, where that may be."""
         self.check_columns(names)
         where = [self.columns.index(name) for name in names]
         out = np.empty((len(self.rows), len(names)))
         for i, row in enumerate(self.rows):
             for j, column in enumerate(where):
+                if missing and _is_missing(row[column]):
+                    out[i, j] = np.nan
+                    continue
                 try:
                     out[i, j] = _number(row[column])
                 except ValueError as error:
@@ -77,6 +82,13 @@ class Table:
                         + (f" {advice}" if advice else "")
                     ) from None
         return out
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell says that there is no number."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in ("", "nan", "na", "null", "none")
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _number(cell: Any) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import paims
-from paims.emulator._choosing import in_words
+from paims.emulator._averaging import in_words
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
@@ -63,6 +63,7 @@ def feature_names(emulator: Emulator) -> tuple[str, ...]:
 def emulator_facts(emulator: Emulator, provenance: Provenance) -> dict[str, Any]:
     """Everything that is said of an emulator, as data for JSON."""
     result, scaling = emulator.result_, emulator.inputs_
+    results = emulator.results_.values()
     p = int(scaling.active.sum())
     lower, upper = scaling.undo(np.vstack([np.zeros(p), np.ones(p)]))
     return {
@@ -84,30 +85,43 @@ def emulator_facts(emulator: Emulator, provenance: Provenance) -> dict[str, Any]
                     zip(mode.input_names, mode.length_scales.tolist(), strict=True)
                 ),
                 "nugget": mode.nugget,
+                "kernel": mode.kernel,
                 "says": mode.says,
             }
             for mode in emulator.modes_
         ],
+        "kernel_weights": emulator.kernel_weights_,
         "kernel_evidence": emulator.kernel_evidence_,
         "log_evidence": emulator.log_evidence_,
         "log_evidence_error": emulator.log_evidence_error_,
-        "n_evaluations": result.n_evaluations,
+        "n_evaluations": sum(one.n_evaluations for one in results),
         "n_levels": len(result.levels),
-        "n_draws": len(result.draws),
-        "effective_size": result.effective_size,
-        "pareto_k": result.pareto_k,
+        "n_draws": sum(len(one.draws) for one in results),
+        "effective_size": _effective_size(emulator),
+        "pareto_k": max(one.pareto_k for one in results),
         "n_components": len(emulator.ensemble_.weights),
         "status": str(result.status),
         "seconds": provenance.seconds,
         "versions": provenance.versions,
-        "warnings": list(dict.fromkeys([*provenance.warnings, *result.warnings])),
+        "warnings": list(
+            dict.fromkeys(
+                [*provenance.warnings, *(text for one in results for text in one.warnings)]
+            )
+        ),
     }
+
+
+def _effective_size(emulator: Emulator) -> float:
+    r"""Of all draws: :math:`1 / \sum_k w_k^2 / m_k` with the effective sizes m of the kernels."""
+    weights, results = emulator.kernel_weights_, emulator.results_
+    terms = (weight**2 / results[name].effective_size for name, weight in weights.items())
+    return float(1.0 / sum(terms))
 
 
 def _settings(emulator: Emulator) -> dict[str, Any]:
     nugget = emulator.nugget
     return {
-        "kernel": emulator.posterior_.kernel.name,
+        "kernel": ", ".join(emulator.kernel_weights_),
         "mean": str(emulator.mean),
         "prior": str(emulator.prior),
         "nugget": nugget if isinstance(nugget, int | float) else str(nugget),
@@ -119,15 +133,12 @@ def _settings(emulator: Emulator) -> dict[str, Any]:
     }
 
 
-def kernel_in_words(facts: dict[str, Any]) -> str:
-    """Name of the kernel."""
-    return str(facts["settings"]["kernel"]).replace("_", " ")
-
-
-def choice_in_words(facts: dict[str, Any]) -> str:
-    """How the kernel was chosen; empty if there was no choice."""
+def kernels_in_words(facts: dict[str, Any]) -> str:
+    """Names of the kernels; with their weights if several were tried."""
     evidence = facts["kernel_evidence"]
-    return f"chosen by log evidence: {in_words(evidence)}" if evidence else ""
+    if evidence:
+        return in_words(facts["kernel_weights"], evidence)
+    return str(facts["settings"]["kernel"]).replace("_", " ")
 
 
 def nugget_in_words(facts: dict[str, Any]) -> str:
@@ -141,11 +152,11 @@ def nugget_in_words(facts: dict[str, Any]) -> str:
 def facts_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """How the emulator was made, as names and values."""
     settings = facts["settings"]
-    seed, choice = settings["random_state"], choice_in_words(facts)
+    seed = settings["random_state"]
     rows = [
         ("File of the runs", facts["source"]),
         ("Runs", str(facts["n_runs"])),
-        ("Kernel", kernel_in_words(facts) + (f", {choice}" if choice else "")),
+        ("Kernels" if facts["kernel_evidence"] else "Kernel", kernels_in_words(facts)),
         ("Trend", settings["mean"]),
         ("Prior", settings["prior"]),
         ("Nugget", nugget_in_words(facts)),

@@ -1,6 +1,8 @@
 r"""Weighted hyper-parameters: what every prediction is made from.
 
-The thousands of draws of the sampler become an ensemble of few in two steps.
+The thousands of draws of the sampler become an ensemble of few in two steps. With several kernels
+their draws come one kernel after the other, each with its share of the weights, and what follows
+is done once for all: a kernel gets components by its weight.
 
 *Thinning*. Equal draws are merged. The others are put in an order in which neighbours are alike,
 by halving the cloud again and again across its widest direction (a k-d tree with equal masses),
@@ -23,7 +25,9 @@ the weights near to where they came from. That takes away nine tenths of the noi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.optimize import nnls
@@ -34,8 +38,10 @@ from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
-from paims.gp import Posterior, Predictive
+from paims.gp import Coefficients, Posterior, Predictive
 from paims.sampling._path import systematic
+
+T = TypeVar("T", bound=Any)
 
 # Components of a mixture, and draws that they are chosen from. Against predictions with all draws,
 # measured on the paper's three data sets, Friedman and borehole: the mean is off by 0.004 to 0.010
@@ -62,18 +68,43 @@ _LEAST_STD = 1e-6
 
 
 @dataclass(frozen=True)
+class WeightedDraws:
+    """Draws of the posterior under one kernel.
+
+    Attributes
+    ----------
+    posterior : Posterior
+    draws : (m, n_params) ndarray
+    weights : (m,) ndarray
+        Need not sum to 1.
+    share : float
+        Of the kernel, among all.
+    """
+
+    posterior: Posterior
+    draws: FloatArray
+    weights: FloatArray
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Ensemble:
     """Weighted hyper-parameters of a Gaussian process on scaled runs.
 
     Attributes
     ----------
     posterior : Posterior
+        Under the first kernel.
     draws : (n_components, n_params) ndarray
     weights : (n_components,) ndarray
         Sum to 1.
     output : OutputScaling
     family : {"student_t", "gaussian"}
         Of the components.
+    others : tuple of Posterior
+        Of the same runs under further kernels.
+    which : (n_components,) ndarray of int, optional
+        Kernel of each component: 0 for ``posterior``, then the others. None if there is one.
     """
 
     posterior: Posterior
@@ -81,6 +112,81 @@ class Ensemble:
     weights: FloatArray
     output: OutputScaling
     family: str
+    others: tuple[Posterior, ...] = ()
+    which: IndexArray | None = None
+
+    @property
+    def posteriors(self) -> tuple[Posterior, ...]:
+        """One for each kernel."""
+        return (self.posterior, *self.others)
+
+    def parts(self) -> Iterator[tuple[Posterior, FloatArray, FloatArray]]:
+        """Posterior, draws and weights of each kernel that has any."""
+        for posterior, rows in self._groups(np.arange(len(self.draws))):
+            yield posterior, self.draws[rows], self.weights[rows]
+
+    def only(self, rows: IndexArray) -> Ensemble:
+        """Some of the components; weights are divided by their sum."""
+        weights = self.weights[rows]
+        which = None if self.which is None else self.which[rows]
+        return replace(self, draws=self.draws[rows], weights=weights / weights.sum(), which=which)
+
+    def predict(
+        self,
+        X: FloatArray,
+        rows: IndexArray | None = None,
+        *,
+        include_nugget: bool = True,
+        return_cov: bool = False,
+    ) -> Predictive:
+        """Predictions of the components, or of some, in scaled units.
+
+        Parameters
+        ----------
+        X : (k, p) ndarray
+            Scaled inputs.
+        rows : (c,) ndarray of int, optional
+        include_nugget, return_cov : bool
+            As in :meth:`paims.gp.Posterior.predict`.
+        """
+        return self._each(
+            lambda posterior, draws: posterior.predict(
+                draws, X, include_nugget=include_nugget, return_cov=return_cov
+            ),
+            rows,
+        )
+
+    def coefficients(self) -> Coefficients:
+        """Trend coefficients and S2 of the components."""
+        return self._each(lambda posterior, draws: posterior.coefficients(draws))
+
+    def _groups(self, rows: IndexArray) -> Iterator[tuple[Posterior, IndexArray]]:
+        """Posterior of each kernel, and which of the rows are its components."""
+        if self.which is None:
+            yield self.posterior, rows
+            return
+        for k, posterior in enumerate(self.posteriors):
+            own = rows[self.which[rows] == k]
+            if own.size:
+                yield posterior, own
+
+    def _each(
+        self, compute: Callable[[Posterior, FloatArray], T], rows: IndexArray | None = None
+    ) -> T:
+        """What each kernel's posterior says of its components, in their order."""
+        rows = np.arange(len(self.draws)) if rows is None else rows
+        if self.which is None or not rows.size:
+            return compute(self.posterior, self.draws[rows])
+        # Kernels come one after the other; ``where`` takes rows in any order back to theirs.
+        groups = list(self._groups(rows))
+        found = [compute(posterior, self.draws[own]) for posterior, own in groups]
+        where = np.argsort(np.argsort(self.which[rows], kind="stable"), kind="stable")
+        arrays = {
+            field.name: np.concatenate([getattr(one, field.name) for one in found])[where]
+            for field in fields(found[0])
+            if isinstance(getattr(found[0], field.name), np.ndarray)
+        }
+        return replace(found[0], **arrays)
 
     def moments(
         self, X: FloatArray, *, include_nugget: bool = True
@@ -112,9 +218,9 @@ class Ensemble:
         mean, between, within = np.zeros(len(X)), np.zeros(len(X)), np.zeros(len(X))
         size = max(1, _BLOCK_SIZE // max(1, len(X)))
         for start in range(0, len(self.draws), size):
-            rows = slice(start, start + size)
+            rows = np.arange(start, min(start + size, len(self.draws)))
             w = self.weights[rows]
-            block = self.posterior.predict(self.draws[rows], X, include_nugget=include_nugget)
+            block = self.predict(X, rows, include_nugget=include_nugget)
             mass = float(w.sum())
             block_mean = (w @ block.mean) / mass
             step = block_mean - mean
@@ -133,12 +239,10 @@ class Ensemble:
             "Take them in parts; predict(X, return_std=True) does so itself.",
         )
         student = self.family == "student_t"
-        block = self.posterior.predict(self.draws, X, include_nugget=include_nugget)
+        block = self.predict(X, include_nugget=include_nugget)
 
         def joint(index: IndexArray) -> tuple[FloatArray, FloatArray]:
-            some = self.posterior.predict(
-                self.draws[index], X, include_nugget=include_nugget, return_cov=True
-            )
+            some = self.predict(X, index, include_nugget=include_nugget, return_cov=True)
             return some.mean, some.scale2 if student else some.variance
 
         return MixturePrediction(
@@ -161,7 +265,7 @@ class Ensemble:
                 f"{posterior.n_basis} basis functions needs {least}. Add runs, or validate with "
                 "held-out ones."
             )
-        scaled = posterior.leave_one_out(self.draws)
+        scaled = self._each(lambda posterior, draws: posterior.leave_one_out(draws))
         # In units of a power of two, in which no square overflows; to go back is exact.
         small = replace(output, exponent=0)
         in_units = Predictive(small.value(scaled.mean), small.square(scaled.scale2), scaled.dof)
@@ -222,9 +326,7 @@ class Compression:
 
 
 def ensemble_of_draws(
-    posterior: Posterior,
-    draws: FloatArray,
-    weights: FloatArray,
+    kernels: Sequence[WeightedDraws],
     output: OutputScaling,
     family: str,
     rng: np.random.Generator,
@@ -233,17 +335,28 @@ def ensemble_of_draws(
 
     Parameters
     ----------
-    posterior : Posterior
-    draws : (m, n_params) ndarray
-    weights : (m,) ndarray
-        Need not sum to 1.
+    kernels : sequence of WeightedDraws
+        One for each kernel.
     output : OutputScaling
     family : {"student_t", "gaussian"}
     rng : Generator
     """
-    draws, weights = merge_equal(draws, weights)
-    index, weights = thin(draws, weights / weights.sum(), _N_RESERVOIR, rng)
-    many = Ensemble(posterior, draws[index], weights, output, family)
+    drawn, weights, which = [], [], []
+    for k, one in enumerate(kernels):
+        draws, w = merge_equal(one.draws, one.weights)
+        index, w = thin(draws, w / w.sum(), max(1, round(_N_RESERVOIR * one.share)), rng)
+        drawn.append(draws[index])
+        weights.append(one.share * w)
+        which.append(np.full(len(w), k))
+    many = Ensemble(
+        kernels[0].posterior,
+        np.concatenate(drawn),
+        np.concatenate(weights),
+        output,
+        family,
+        tuple(one.posterior for one in kernels[1:]),
+        np.concatenate(which) if len(kernels) > 1 else None,
+    )
     return compress(many, _N_COMPONENTS, rng)
 
 
@@ -256,19 +369,20 @@ def compress(
     numerically possible leaves in a sample, are dropped first.
     """
     fitted, held_out = _points(ensemble)
-    predicted = ensemble.posterior.predict(ensemble.draws, np.vstack([fitted, held_out]))
+    predicted = ensemble.predict(np.vstack([fitted, held_out]))
     usable = np.isfinite(predicted.mean).all(axis=1) & np.isfinite(predicted.scale2).all(axis=1)
     if not usable.any():
         raise ValueError(
             "The correlation matrix cannot be factorised at any of the draws. Use "
             "nugget='estimate' or a larger nugget."
         )
-    draws, weights = ensemble.draws[usable], ensemble.weights[usable]
-    weights = weights / weights.sum()
+    n_before = len(ensemble.draws)
+    ensemble = ensemble.only(np.flatnonzero(usable))
+    weights = ensemble.weights
     mean, variance = predicted.mean[usable], predicted.variance[usable]
     target_mean, target_std = _moments(mean, variance, weights)
-    index, new = thin(draws, weights, n_components, rng)
-    if len(index) < len(draws):
+    index, new = thin(ensemble.draws, weights, n_components, rng, ensemble.which)
+    if len(index) < len(weights):
         part = slice(len(fitted))
         new = _fit_weights(
             mean[index, part], variance[index, part], new, target_mean[part], target_std[part]
@@ -280,13 +394,13 @@ def compress(
     std_off = np.abs(few_std / target_std - 1.0)[part]
     report = Compression(
         n_components=len(index),
-        n_before=len(ensemble.draws),
+        n_before=n_before,
         mean_error=float(np.sqrt(np.mean(mean_off**2))),
         std_error=float(np.sqrt(np.mean(std_off**2))),
         max_mean_error=float(mean_off.max()),
         max_std_error=float(std_off.max()),
     )
-    return replace(ensemble, draws=draws[index], weights=new), report
+    return replace(ensemble.only(index), weights=new), report
 
 
 def _points(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
@@ -341,7 +455,11 @@ def merge_equal(draws: FloatArray, weights: FloatArray) -> tuple[FloatArray, Flo
 
 
 def thin(
-    draws: FloatArray, weights: FloatArray, n_components: int, rng: np.random.Generator
+    draws: FloatArray,
+    weights: FloatArray,
+    n_components: int,
+    rng: np.random.Generator,
+    which: IndexArray | None = None,
 ) -> tuple[IndexArray, FloatArray]:
     """Choose at most ``n_components`` of the draws, with weights, to stand for all.
 
@@ -353,6 +471,8 @@ def thin(
         Sum to 1.
     n_components : int
     rng : Generator
+    which : (m,) ndarray of int, optional
+        Kernel of each draw; no cell has draws of two.
 
     Returns
     -------
@@ -363,14 +483,32 @@ def thin(
     """
     if len(draws) <= n_components:
         return np.arange(len(draws)), weights
-    order = cell_order(draws, weights, n_components, rng)
+    order = _order(draws, weights, n_components, rng, which)
     chosen = systematic(weights[order], n_components, rng)
     index, count = np.unique(order[chosen], return_counts=True)
     return index, count / n_components
 
 
+def _order(
+    draws: FloatArray,
+    weights: FloatArray,
+    n_cells: int,
+    rng: np.random.Generator,
+    which: IndexArray | None,
+) -> IndexArray:
+    """Order of :func:`cell_order`, one kernel after the other."""
+    if which is None:
+        return cell_order(draws, weights, n_cells, rng)
+    parts = []
+    for k in np.unique(which):
+        own = np.flatnonzero(which == k)
+        mass = float(weights[own].sum())
+        parts.append(own[cell_order(draws[own], weights[own] / mass, n_cells * mass, rng)])
+    return np.concatenate(parts)
+
+
 def cell_order(
-    draws: FloatArray, weights: FloatArray, n_cells: int, rng: np.random.Generator
+    draws: FloatArray, weights: FloatArray, n_cells: float, rng: np.random.Generator
 ) -> IndexArray:
     """Order in which any stretch that holds 1/n_cells of the mass is a compact cell."""
     mean = weights @ draws

@@ -55,10 +55,10 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel : str, Kernel or sequence of them
-        "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an object of
-        :mod:`paims.gp`. Of several, the one with the highest
-        evidence is taken; "auto" stands for the squared exponential, Matern 7/2 and Matern 5/2.
-        The comparison takes half to once as long again as the fit.
+        "auto" (the squared exponential, Matern 7/2 and Matern 5/2), or one or several of your own
+        choice: "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an
+        object of :mod:`paims.gp`. Several are averaged by their evidence, and those below 1 % are
+        left out. They share the points of the sampler, so that it takes no longer.
     mean : str, callable or Basis
         Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
         inputs ``(n, p)`` in your units to regressors ``(n, q)``.
@@ -79,7 +79,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What to predict with: draws of the posterior; the paper's set of nearly optimal points;
         the single best point.
     n_samples : int, optional
-        Points of the sampler at each level; more are slower and more accurate.
+        Points of the sampler at each level; more are slower and more accurate. Several kernels
+        share them, but none has fewer than 500 (or all of fewer).
     predictive : {"student_t", "gaussian"}
         Family of a component: exact, or the Gaussian of the same mean and variance, as in the
         paper.
@@ -99,26 +100,36 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
+    kernel_weights_ : dict of str to float
+        Posterior probability of each kernel that is kept, by name, the heaviest first.
+    kernel_evidence_ : dict of str to float
+        Log evidence under each kernel that was tried, if there were several. It is that under a
+        prior with a known total, so that differences are log odds: the ``prior`` itself, or, in
+        place of the reference prior and of your own classes, a log-normal one of the lengths.
+    results_ : dict of str to SampleResult
+        Of the sampler, under each kernel that is kept, in the coordinates u on scaled inputs.
     result_ : SampleResult
-        Of the sampler, in the coordinates u on scaled inputs.
+        The first of them.
     draws_ : structured ndarray, shape (n_draws,)
         All draws in your units: length-scales (fields ``length_scale_<input>``) and ``nugget``.
     weights_ : ndarray, shape (n_draws,)
         Of the draws.
+    draw_kernels_ : ndarray of str, shape (n_draws,)
+        Name of the kernel of each draw.
     modes_ : ModeTable
-        The posterior's modes by falling mass: where, how much, and what each says of the inputs.
+        The posterior's modes by falling mass: where, how much, under which kernel, and what each
+        says of the inputs.
     map_ : EmulatorMode
-        The point of highest posterior density of u, climbed to from the highest modes.
-    kernel_evidence_ : dict of str to float
-        Log evidence under each kernel, if there were several to choose from; the kernel that was
-        taken is ``posterior_.kernel``.
+        The point of highest posterior density of u under the heaviest kernel, climbed to from the
+        highest modes.
     log_evidence_, log_evidence_error_ : float
         Log density of the outputs, in your units, under the model, with everything integrated
         out; comparable between models of the same outputs. The constants that the improper priors
         leave open are fixed so: density 1 of :math:`\beta` for scaled inputs and standardised
         outputs, :math:`1/\sigma^2` of :math:`\sigma^2`, and :math:`|I|^{1/2}` of
         :math:`\log\phi` for the reference prior. A comparison of kernels or of nugget treatments
-        does not hang on the first two.
+        does not hang on the first two. With several kernels it is that of their mixture, from
+        ``kernel_evidence_``.
     beta_ : structured ndarray, shape (q,)
         Trend coefficients in your units: ``name``, ``mean``, ``std``, and the quantiles 2.5 %,
         50 %, 97.5 % as ``lower``, ``median``, ``upper``.
@@ -130,7 +141,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         How far predictions with these few are from predictions with the thousand draws that
         they were chosen from.
     posterior_ : paims.gp.Posterior
-        On scaled inputs and outputs.
+        On scaled inputs and outputs, under the heaviest kernel.
     inputs_, output_ : InputScaling, OutputScaling
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -160,7 +171,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        kernel: str | Kernel | Sequence[str | Kernel] = "squared_exponential",
+        kernel: str | Kernel | Sequence[str | Kernel] = "auto",
         mean: str | Basis | Callable[[FloatArray], Any] = "linear",
         prior: str | Prior | Any = "reference",
         nugget: str | float | Nugget = "estimate",
@@ -275,7 +286,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self
         y = np.asarray(y, dtype=np.float64)
         self._set_fit(fit_runs(X, y, feature_names(self), self, execution))
-        execution.remove_comparisons(len(self.kernel_evidence_))
+        execution.remove_others(len(self.kernel_evidence_))
         return self
 
     def predict(
@@ -383,8 +394,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         (m,) ndarray
-            Log density of :math:`u = (\log\phi, z)`, the coordinates of ``result_.draws``,
-            normalised by the estimated evidence.
+            Log density of :math:`u = (\log\phi, z)`, the coordinates of ``result_.draws``, under
+            the heaviest kernel, normalised by the estimated evidence.
         """
         self._refuse_several("log_posterior")
         check_is_fitted(self, "ensemble_")
@@ -526,10 +537,12 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes."""
         self._fit = fit
         self.inputs_, self.output_, self.posterior_ = fit.inputs, fit.output, fit.posterior
-        self.kernel_evidence_ = fit.kernel_evidence
+        self.kernel_weights_ = {one.name: one.weight for one in fit.kernels}
+        self.kernel_evidence_ = fit.evidence.log_evidence
+        self.results_ = {one.name: one.result for one in fit.kernels}
         self.result_, self.modes_, self.map_ = fit.result, fit.modes, fit.best
         self.ensemble_, self.compression_ = fit.ensemble, fit.compression
-        self.draws_, self.weights_ = fit.draw_table(), fit.result.weights
-        self.log_evidence_ = fit.log_evidence
-        self.log_evidence_error_ = fit.result.log_evidence_error
+        self.draws_, self.weights_ = fit.draw_table(), fit.draw_weights()
+        self.draw_kernels_ = fit.draw_kernels()
+        self.log_evidence_, self.log_evidence_error_ = fit.log_evidence
         self.beta_, self.sigma2_ = fit.trend_and_variance()

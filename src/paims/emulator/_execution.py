@@ -48,7 +48,7 @@ class Execution:
     progress : bool or str
         A text is what the line begins with.
     checkpoint : Path or None
-        File of the fit. Each comparison of kernels has one of its own beside it.
+        File of the fit, under its first kernel; each further one has its own beside it.
     checkpoint_every : float
     executor : optional
         As in :meth:`paims.Emulator.fit`.
@@ -63,12 +63,12 @@ class Execution:
     executor: Any = None
     alike: int = 1
 
-    def file(self, comparison: int | None = None) -> Path | None:
-        """Checkpoint of the fit itself, or of its i-th comparison."""
+    def file(self, kernel: int = 0) -> Path | None:
+        """Checkpoint of the run under the i-th kernel."""
         path = self.checkpoint
-        if path is None or comparison is None:
+        if path is None or kernel == 0:
             return path
-        return path.with_name(f"{path.stem}.kernel{comparison + 1}{path.suffix}")
+        return path.with_name(f"{path.stem}.kernel{kernel + 1}{path.suffix}")
 
     def sample(
         self,
@@ -78,7 +78,7 @@ class Execution:
         random_state: int | None,
         *,
         goal: str = "posterior",
-        comparison: int | None = None,
+        kernel: int = 0,
     ) -> SampleResult:
         """Run the sampler; raise :class:`FitInterrupted` if it did not come to its end."""
         result = sample_posterior(
@@ -89,7 +89,7 @@ class Execution:
             random_state=random_state,
             n_jobs=posterior.n_jobs,
             progress=self.progress,
-            checkpoint=self.file(comparison),
+            checkpoint=self.file(kernel),
             checkpoint_every=self.checkpoint_every,
             executor=self.executor,
         )
@@ -97,9 +97,9 @@ class Execution:
             raise FitInterrupted.of(result, self.checkpoint)
         return result
 
-    def remove_comparisons(self, n_kernels: int) -> None:
-        """Remove the files of the comparisons, which a finished fit has no use for."""
-        for i in range(n_kernels if n_kernels > 1 else 0):
+    def remove_others(self, n_kernels: int) -> None:
+        """Remove the files of all kernels but the first, which a finished fit has no use for."""
+        for i in range(1, n_kernels):
             path = self.file(i)
             if path is not None:
                 path.unlink(missing_ok=True)

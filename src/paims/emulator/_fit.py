@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from paims._arrays import FloatArray
+from paims.emulator._averaging import (
+    KernelEvidence,
+    KernelFit,
+    candidates,
+    refuse_other_runs,
+    sample_kernels,
+    sizes,
+)
 from paims.emulator._checks import (
     check_constant_columns,
     check_enough_runs,
     check_repeats,
     check_varying_output,
 )
-from paims.emulator._choosing import (
-    candidates,
-    choose,
-    comparison_sizes,
-    log_evidence,
-    refuse_other_run,
-    sampler_goal,
-)
-from paims.emulator._ensemble import Compression, Ensemble, ensemble_of_draws
+from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
+from paims.emulator._evidence import log_evidence
 from paims.emulator._execution import Execution
 from paims.emulator._forecast import announce
 from paims.emulator._mixture import as_generator
@@ -40,7 +41,7 @@ from paims.gp import FixedNugget, Kernel, Posterior
 from paims.gp._means import as_basis
 from paims.gp._nugget import as_nugget
 from paims.inference import connect_modes, find_best
-from paims.sampling import SampleResult
+from paims.sampling import Mode, SampleResult
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
@@ -59,15 +60,14 @@ class Fit:
         Of the inputs that vary.
     inputs : InputScaling
     output : OutputScaling
-    posterior : Posterior
-        Of the hyper-parameters given the scaled runs, under the kernel that was chosen.
-    kernel_evidence : dict of str to float
-        Log evidences of the kernels that were compared, by name; empty if there was no choice.
-    result : SampleResult
-        Of sampling the posterior.
+    kernels : tuple of KernelFit
+        The posterior of the hyper-parameters given the scaled runs, and what sampling it gave,
+        under each kernel that is kept, the heaviest first.
+    evidence : KernelEvidence
+        Of all kernels that were tried; empty if there was one.
     modes : ModeTable
     best : EmulatorMode
-        The point of highest density.
+        The point of highest density under the heaviest kernel.
     ensemble : Ensemble
         What predictions are made with.
     compression : Compression
@@ -77,26 +77,53 @@ class Fit:
     names: tuple[str, ...]
     inputs: InputScaling
     output: OutputScaling
-    posterior: Posterior
-    kernel_evidence: dict[str, float]
-    result: SampleResult
+    kernels: tuple[KernelFit, ...]
+    evidence: KernelEvidence
     modes: ModeTable
     best: EmulatorMode
     ensemble: Ensemble
     compression: Compression
 
     @property
-    def log_evidence(self) -> float:
-        """Log density of the outputs in the user's units."""
-        return log_evidence(self.posterior, self.output, self.result)
+    def posterior(self) -> Posterior:
+        """The posterior under the heaviest kernel."""
+        return self.kernels[0].posterior
+
+    @property
+    def result(self) -> SampleResult:
+        """The sampler's result under the heaviest kernel."""
+        return self.kernels[0].result
+
+    @property
+    def log_evidence(self) -> tuple[float, float]:
+        """Log density of the outputs in the user's units, and its error."""
+        if self.evidence.error:  # which earlier versions, that chose one, did not keep
+            return self.evidence.average()
+        value = log_evidence(self.posterior, self.output, self.result)
+        return value, self.result.log_evidence_error
 
     def draw_table(self) -> npt.NDArray[np.void]:
-        """The sampler's draws in the user's units."""
-        return draw_table(self.posterior, self.inputs, self.result.draws, self.names)
+        """The sampler's draws in the user's units, one kernel after the other."""
+        return np.concatenate(
+            [
+                draw_table(one.posterior, self.inputs, one.result.draws, self.names)
+                for one in self.kernels
+            ]
+        )
+
+    def draw_weights(self) -> FloatArray:
+        """Of these draws."""
+        return np.concatenate([one.weight * one.result.weights for one in self.kernels])
+
+    def draw_kernels(self) -> npt.NDArray[np.str_]:
+        """Name of the kernel of each of these draws."""
+        return np.repeat(
+            [one.name for one in self.kernels], [len(one.result.draws) for one in self.kernels]
+        )
 
     def trend_and_variance(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """Posteriors of the trend's coefficients and of the process's variance, summarised."""
-        coefficients = self.posterior.coefficients(self.ensemble.draws)
+        coefficients = self.ensemble.coefficients()
         weights = self.ensemble.weights
         trend = trend_summary(
             self.posterior, coefficients, weights, self.inputs, self.output, self.names
@@ -107,7 +134,7 @@ class Fit:
 def fit_runs(
     X: FloatArray, y: FloatArray, names: Sequence[str], asked: Emulator, execution: Execution
 ) -> Fit:
-    """Choose the kernel, sample its posterior, find the modes and make the mixture.
+    """Sample the posterior under each kernel, find the modes and make the mixture.
 
     Parameters
     ----------
@@ -126,41 +153,48 @@ def fit_runs(
     any_seed = asked.random_state is None and execution.checkpoint is not None
     asked_seed = None if any_seed else seed
     _before_sampling(posteriors, asked, execution, asked_seed)
-    chosen, evidences = choose(posteriors, output, asked, execution)
-    posterior = posteriors[chosen]
-    result = execution.sample(
-        posterior,
-        asked.n_samples,
-        asked.scheme,
-        asked_seed,
-        goal=sampler_goal(asked.goal),
-    )
-    if result.random_state != seed:  # so that what follows is that of the run in the checkpoint
-        rng = np.random.default_rng(np.random.SeedSequence(result.random_state, spawn_key=_AFTER))
+    kernels, evidence = sample_kernels(posteriors, output, asked, execution, asked_seed)
+    used = kernels[0].result.random_state
+    if used != seed:  # so that what follows is that of the run in the checkpoint
+        rng = np.random.default_rng(np.random.SeedSequence(used, spawn_key=_AFTER))
     varying = tuple(name for name, varies in zip(names, inputs.active, strict=True) if varies)
-    modes = result.modes(min_mass=0.0)
-    best = find_best(result, modes)
-    draws, weights = result.draws, result.weights
-    if asked.goal == "map":
-        draws, weights = np.asarray(best.location)[None], np.ones(1)
-    ensemble, compression = ensemble_of_draws(
-        posterior, draws, weights, output, asked.predictive, rng
-    )
-    shown = connect_modes(result, [mode for mode in modes if mode.mass >= _MODE_MASS])
-    described = [
-        describe(mode, posterior, inputs, varying, result.log_evidence) for mode in [best, *shown]
+    modes = [one.result.modes(min_mass=0.0) for one in kernels]
+    best = find_best(kernels[0].result, modes[0])
+    mixed = [
+        WeightedDraws(one.posterior, one.result.draws, one.result.weights, one.weight)
+        for one in kernels
     ]
+    if asked.goal == "map":
+        mixed = [WeightedDraws(kernels[0].posterior, np.asarray(best.location)[None], np.ones(1))]
+    ensemble, compression = ensemble_of_draws(mixed, output, asked.predictive, rng)
+    described = [_described(best, kernels[0], inputs, varying)]
+    for one, found in zip(kernels, modes, strict=True):
+        heavy = [mode for mode in found if mode.mass * one.weight >= _MODE_MASS]
+        for mode in connect_modes(one.result, heavy):
+            described.append(_described(mode, one, inputs, varying))
     return Fit(
         names=varying,
         inputs=inputs,
         output=output,
-        posterior=posterior,
-        kernel_evidence=evidences,
-        result=result,
-        modes=ModeTable(described[1:]),
+        kernels=tuple(kernels),
+        evidence=evidence,
+        modes=ModeTable(sorted(described[1:], key=lambda mode: -mode.mass)),
         best=described[0],
         ensemble=ensemble,
         compression=compression,
+    )
+
+
+def _described(
+    mode: Mode, fit: KernelFit, inputs: InputScaling, names: Sequence[str]
+) -> EmulatorMode:
+    """A mode under one kernel, as one of the whole mixture."""
+    found = describe(mode, fit.posterior, inputs, names, fit.result.log_evidence)
+    return replace(
+        found,
+        mass=fit.weight * found.mass,
+        mass_error=fit.weight * found.mass_error,
+        log_density=found.log_density + float(np.log(fit.weight)),
     )
 
 
@@ -168,17 +202,12 @@ def _before_sampling(
     posteriors: Sequence[Posterior], asked: Emulator, execution: Execution, seed: int | None
 ) -> None:
     """Refuse a checkpoint of another run, or say how long a new one will take."""
-    checkpoint = execution.checkpoint
-    if checkpoint is not None and checkpoint.exists():
-        if len(posteriors) > 1:  # else the sampler itself refuses at once
-            refuse_other_run(checkpoint, posteriors, asked, seed)
-    elif execution.executor is None and execution.alike:
+    refuse_other_runs(posteriors, asked, execution, seed)
+    begun = execution.checkpoint is not None and execution.checkpoint.exists()
+    if not begun and execution.executor is None and execution.alike:
         first = posteriors[0]
-        sizes: list[int | None] = [
-            *comparison_sizes(posteriors, asked.n_samples, first.n_params),
-            asked.n_samples,
-        ] * execution.alike
-        announce(first, sizes, asked.scheme, bool(execution.progress))
+        points = sizes(len(posteriors), asked.n_samples, first.n_params) * execution.alike
+        announce(first, points, asked.scheme, bool(execution.progress))
 
 
 def scaled_posteriors(

@@ -26,6 +26,8 @@ __all__ = ["JointPrediction", "OutputMap"]
 
 # Draws of all processes that are put together, where each process has draws of its own.
 _N_JOINT = 128
+# Processes whose residuals are correlated like this are the same.
+_SAME = 1.0 - 1e-9
 _BLOCK_SIZE = 2**21
 
 
@@ -83,7 +85,7 @@ class JointPrediction:
         self._processes = processes
         self._map = mapping
         self.names = mapping.names
-        self._index, self._weights = _coupled(processes, mapping.common)
+        self._index, self._weights = _coupled(processes, mapping)
         self._marginals: dict[int, MixturePrediction] = {}
 
     def __repr__(self) -> str:
@@ -336,14 +338,14 @@ def _process_values(processes: Sequence[MixturePrediction], scaled: FloatArray) 
 
 
 def _coupled(
-    processes: Sequence[MixturePrediction], common: bool
+    processes: Sequence[MixturePrediction], mapping: OutputMap
 ) -> tuple[IndexArray, FloatArray]:
     """Joint draws: indices ``(s, l)`` of the processes' draws, and their weights.
 
     Draws of processes that were fitted apart are independent: each process's own are resampled
-    systematically and shuffled.
+    systematically and shuffled; but processes that are the same have the same draws.
     """
-    if common:
+    if mapping.common:
         weights = max((process.weights for process in processes), key=len)
         own = [
             np.arange(len(weights)) % len(process.weights) for process in processes
@@ -351,8 +353,10 @@ def _coupled(
         return np.stack(own, axis=1), weights
     n = _N_JOINT if any(len(process.weights) > 1 for process in processes) else 1
     columns = []
+    E = mapping.residuals
     for p, process in enumerate(processes):
-        rng = np.random.default_rng(p)
+        first = int(np.argmax(np.append(E[:, :p].T @ E[:, p] > _SAME, True)))
+        rng = np.random.default_rng(first)
         w = process.weights / process.weights.sum()
         columns.append(rng.permutation(systematic(w, n, rng)))
     return np.stack(columns, axis=1), np.full(n, 1.0 / n)

@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from paims._arrays import FloatArray
 from paims.diagnostics import sobol_indices
+from paims.emulator._averaging import label
 from paims.emulator._scaling import InputScaling
 from paims.gp import Posterior
 from paims.gp._means import is_polynomial
@@ -39,9 +40,11 @@ class EmulatorMode:
     nugget : float
         Share of the process's variance that is noise.
     log_density : float
-        Log posterior density of u there, normalised by the evidence.
+        Log posterior density of u there, normalised by the evidence; with several kernels that of
+        the kernel and of u under it.
     mass, mass_error : float
-        Share of the posterior that belongs to the mode, and its Monte-Carlo standard error.
+        Share of the posterior that belongs to the mode, and its Monte-Carlo standard error given
+        the weight of its kernel.
     effects : (p,) ndarray
         Total Sobol' indices of the predictive mean over the box of the runs, as
         :func:`paims.diagnostics.sobol_indices` computes them: the share of its variance that
@@ -51,6 +54,8 @@ class EmulatorMode:
         Share of each effect that no straight line explains.
     noise : float
         Standard deviation of the noise relative to that of the outputs.
+    kernel : str
+        Name of the kernel under which it is a mode.
     """
 
     input_names: tuple[str, ...]
@@ -62,6 +67,7 @@ class EmulatorMode:
     effects: FloatArray
     curvatures: FloatArray
     noise: float
+    kernel: str = ""
 
     @property
     def says(self) -> str:
@@ -89,8 +95,9 @@ class EmulatorMode:
             for name, value in zip(self.input_names, self.length_scales, strict=True)
         )
         return (
-            f"<mode with mass {self.mass:.3f} +- {self.mass_error:.3f}: length-scales {lengths}; "
-            f"nugget {self.nugget:.3g}; log density {self.log_density:.3f}; {self.says}>"
+            f"<mode with mass {self.mass:.3f} +- {self.mass_error:.3f}: {self.kernel}, "
+            f"length-scales {lengths}; nugget {self.nugget:.3g}; "
+            f"log density {self.log_density:.3f}; {self.says}>"
         )
 
 
@@ -120,9 +127,9 @@ class ModeTable(Sequence[EmulatorMode]):
         """Structured array, one row for each mode; ``pandas.DataFrame`` takes it."""
         names = self._modes[0].input_names if self._modes else ()
         numbers = ["mass", "mass_error", *map(length_field, names), "nugget", "log_density"]
-        dtype = [*((name, float) for name in numbers), ("says", object)]
+        dtype = [*((name, float) for name in numbers), ("kernel", object), ("says", object)]
         rows = [
-            (m.mass, m.mass_error, *m.length_scales, m.nugget, m.log_density, m.says)
+            (m.mass, m.mass_error, *m.length_scales, m.nugget, m.log_density, m.kernel, m.says)
             for m in self._modes
         ]
         return np.array(rows, dtype=dtype)
@@ -131,10 +138,18 @@ class ModeTable(Sequence[EmulatorMode]):
         if not self._modes:
             return "<no modes>"
         names = self._modes[0].input_names
-        header = ["mass", *(f"length {name}" for name in names), "nugget", "log density"]
+        several = len({mode.kernel for mode in self._modes}) > 1
+        header = [
+            "mass",
+            *["kernel"] * several,
+            *(f"length {name}" for name in names),
+            "nugget",
+            "log density",
+        ]
         rows = [
             [
                 f"{m.mass:.3f} +- {m.mass_error:.3f}",
+                *[m.kernel] * several,
                 *(f"{value:.4g}" for value in m.length_scales),
                 f"{m.nugget:.3g}",
                 f"{m.log_density:.3f}",
@@ -197,6 +212,7 @@ def describe(
         effects=effects,
         curvatures=curvatures,
         noise=float(np.sqrt(nugget * S2 / (posterior.n_runs - posterior.n_basis - 2))),
+        kernel=label(posterior.kernel),
     )
 
 

@@ -12,15 +12,15 @@ import numpy as np
 
 from paims._arrays import BoolArray, FloatArray
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
+from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
-from paims.emulator._choosing import candidates
 from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._pilot import gain_of_own, look
-from paims.emulator._scaling import OutputScaling
+from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
 from paims.gp import Predictive
 
@@ -81,6 +81,20 @@ class Several:
             return JointPrediction(learnt, self.mapping)
         return JointPrediction(self._with_certain(learnt, X), self.mapping)
 
+    @property
+    def inputs(self) -> InputScaling:
+        """Scaling of the inputs: of the process that has the most runs."""
+        if self.shared is not None:
+            return self.shared.inputs
+        return max(self.emulators, key=lambda one: one.posterior_.n_runs).inputs_
+
+    @property
+    def n_runs(self) -> int:
+        """Runs of the process that has the most."""
+        if self.shared is not None:
+            return int(self.shared.posterior.n_runs)
+        return max(int(one.posterior_.n_runs) for one in self.emulators)
+
     def _with_certain(
         self, learnt: Sequence[MixturePrediction], X: FloatArray
     ) -> list[MixturePrediction]:
@@ -140,7 +154,7 @@ class OutputOfField:
 
     def leave_one_out(self) -> LeaveOneOut:
         """As :meth:`paims.Emulator.leave_one_out`, the components being kept."""
-        return left_out(self._several, self._j)
+        return left_out_of(self._several)(self._j)
 
     def validate(self, X: Any, y: Any) -> Validation:
         """As :meth:`paims.Emulator.validate`."""
@@ -149,31 +163,31 @@ class OutputOfField:
         return validated(y[::step], self.predict_distribution(self._check(X)[::step]))
 
 
-def left_out(several: Several, j: int) -> LeaveOneOut:
-    """Each run predicted from all others, for one output of a field."""
+def left_out_of(several: Several) -> Callable[[int], LeaveOneOut]:
+    """Each run predicted from all others, for the outputs of a field."""
     joint = JointPrediction([_loo_mixture(one) for one in several.emulators], several.mapping)
-    mixture = joint[j]
     values = np.column_stack([one.output_.value(one.posterior_.y) for one in several.emulators])
     mapping = several.mapping
     assert mapping.loadings is not None
     assert mapping.noise is not None
     # What the components do not explain is in the noise's rows, up to their common factor.
-    residual = mapping.noise[:, j] * np.sqrt(max(len(values) - 1 - values.shape[1], 1))
-    y = mapping.scalings[j].value(values @ mapping.loadings[:, j] + residual)
-    small, exponent = mixture.without_exponent()
-    scales = small.components
-    found = leave_one_out(
-        np.ldexp(y, -exponent),
-        Predictive(scales.means, scales.scales**2, int(scales.dof)),
-        joint._weights,
-    )
-    return found.in_units(exponent)
+    left = mapping.noise * np.sqrt(max(len(values) - 1 - values.shape[1], 1))
+    scaled = values @ mapping.loadings + left
+
+    def of(j: int) -> LeaveOneOut:
+        small, exponent = joint[j].without_exponent()
+        found = small.components
+        given = Predictive(found.means, found.scales**2, int(found.dof))
+        y = np.ldexp(mapping.scalings[j].value(scaled[:, j]), -exponent)
+        return leave_one_out(y, given, joint._weights).in_units(exponent)
+
+    return of
 
 
 def _loo_mixture(one: Emulator) -> MixturePrediction:
     """The runs of an emulator, each predicted from all others, as a mixture."""
     ensemble = one.ensemble_
-    found = ensemble.posterior.leave_one_out(ensemble.draws)
+    found = ensemble._each(lambda posterior, draws: posterior.leave_one_out(draws))
     return MixturePrediction(
         np.nan_to_num(found.mean),
         np.sqrt(np.nan_to_num(found.scale2, nan=1.0)),
@@ -278,7 +292,7 @@ class _FitOne:
             fit = fit_runs(self.X[rows], y[rows], self.names, self.asked, execution)
         one = emulator_of(self.asked, fit)
         self.store(i, one)
-        execution.remove_comparisons(len(one.kernel_evidence_))
+        execution.remove_others(len(one.kernel_evidence_))
         if execution.checkpoint is not None:
             execution.checkpoint.unlink(missing_ok=True)
         return one
@@ -306,6 +320,13 @@ def predict_table(
         joint = several.joint(X, include_nugget)
         m = len(several.mapping.names)
         return joint.mean, np.stack([joint[j].cov() for j in range(m)], axis=-1)
+    if several.way == "separate":
+        pairs = [_moments(one, X, include_nugget) for one in several.emulators]
+        for j, one in several.certain.items():  # by rising position, so each ends up in its place
+            mixture = one.mixture(X)
+            pairs.insert(j, (mixture.mean, mixture.std))
+        mean, std = (np.stack(parts, axis=1) for parts in zip(*pairs, strict=True))
+        return (mean, std) if return_std else mean
     k, m = len(X), len(several.mapping.names)
     mean, std = np.empty((k, m)), np.empty((k, m))
     step = max(1, _BLOCK_SIZE // m)
@@ -313,6 +334,12 @@ def predict_table(
         part = slice(start, start + step)
         mean[part], std[part] = several.joint(X[part], include_nugget)._moments()
     return (mean, std) if return_std else mean
+
+
+def _moments(one: Emulator, X: FloatArray, include_nugget: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of an emulator of one output, as its ``predict`` has them."""
+    mean, std = one.ensemble_.moments(one.inputs_.apply(X), include_nugget=include_nugget)
+    return one.output_.value(mean), one.output_.difference(std)
 
 
 def emulator_of(asked: Emulator, fit: Fit) -> Emulator:
@@ -333,7 +360,7 @@ def _choose_way(
     if m == 1:
         return "separate", "there is one output"
     if m > min(_FIELD, n):
-        return "components", f"{m} outputs are more than one by one or a common process can learn"
+        return "components", f"{m} outputs of {n} runs are too many to learn one by one"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         inputs, _, scaled, target = scaled_runs(X, Y, names, asked)
@@ -383,7 +410,9 @@ def _correlated(emulators: Sequence[Emulator], known: BoolArray) -> FloatArray:
     scores = np.full((n, m), np.nan)
     for j, one in enumerate(emulators):
         if one.posterior_.n_runs >= one.posterior_.n_basis + 4:
-            scores[known[:, j], j] = one.leave_one_out().scores
+            # In scaled units, whose squares neither overflow nor underflow.
+            scaled = replace(one.ensemble_, output=OutputScaling(0, 0.0, 1.0))
+            scores[known[:, j], j] = scaled.leave_one_out().scores
     there = np.isfinite(scores)
     filled = np.where(there, scores, 0.0)
     if (there.any(axis=0)).all() and there[:, 0].all() and there.all():

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paims._arrays import FloatArray, IndexArray
+from paims.emulator._averaging import (
+    KernelEvidence,
+    KernelFit,
+    candidates,
+    sample_kernels,
+    sizes,
+)
 from paims.emulator._checks import check_constant_columns, check_enough_runs
-from paims.emulator._choosing import candidates, choose, sampler_goal
-from paims.emulator._ensemble import Compression, Ensemble, ensemble_of_draws
+from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit
 from paims.emulator._forecast import announce
@@ -91,9 +97,8 @@ class SharedFit:
             names=self.names,
             inputs=self.inputs,
             output=output,
-            posterior=posterior,
-            kernel_evidence=self.kernel_evidence,
-            result=self.result,
+            kernels=(KernelFit(posterior, self.result),),
+            evidence=KernelEvidence(self.kernel_evidence, {}),
             modes=ModeTable(described[1:]),
             best=described[0],
             ensemble=Ensemble(posterior, self.draws, self.weights, output, self.family),
@@ -194,27 +199,26 @@ def fit_shared(
     rng = as_generator(asked.random_state)
     seed = int.from_bytes(rng.bytes(16), "little")
     if execution.executor is None and not (execution.checkpoint or _nowhere).exists():
-        announce(posteriors[0], [asked.n_samples], asked.scheme, bool(execution.progress))
-    chosen, evidences = choose(posteriors, outputs[0], asked, execution)
-    posterior = posteriors[chosen]
-    result = execution.sample(
-        posterior, asked.n_samples, asked.scheme, seed, goal=sampler_goal(asked.goal)
-    )
+        points = sizes(len(posteriors), asked.n_samples, posteriors[0].n_params)
+        announce(posteriors[0], points, asked.scheme, bool(execution.progress))
+    # Of several kernels the most probable is taken: one factorisation has to serve all outputs.
+    fits, evidence = sample_kernels(posteriors, outputs[0], asked, execution, seed, stacked=False)
+    posterior, result = fits[0].posterior, fits[0].result
     found = result.modes(min_mass=0.0)
     best = find_best(result, found)
     draws, weights = result.draws, result.weights
     if asked.goal == "map":
         draws, weights = np.asarray(best.location)[None], np.ones(1)
     ensemble, compression = ensemble_of_draws(
-        posterior, draws, weights, outputs[0], asked.predictive, rng
+        [WeightedDraws(posterior, draws, weights)], outputs[0], asked.predictive, rng
     )
     shown = connect_modes(result, [mode for mode in found if mode.mass >= _MODE_MASS])
     return SharedFit(
         names=tuple(name for name, active in zip(names, inputs.active, strict=True) if active),
         inputs=inputs,
         outputs=outputs,
-        posterior=posterior,
-        kernel_evidence=evidences,
+        posterior=posterior,  # type: ignore[arg-type]
+        kernel_evidence=evidence.log_evidence,
         result=result,
         modes=tuple(replace(mode) for mode in [best, *shown]),
         draws=ensemble.draws,

@@ -1,15 +1,16 @@
 """Save and load an emulator: one HDF5 file that holds data only, and is read without pickle.
 
-Schema 1::
+Schema 1, and 2 with several kernels::
 
     /                attributes: format, schema, version (of the library that wrote it)
     /settings        constructor arguments, as JSON
-    /about           names of the inputs, modes, compression, the kernel in use, as JSON
+    /about           names of the inputs, modes, compression, the kernels in use, as JSON
     /inputs/...      exponent, lower, width: the scaling of the inputs
     /output          exponent, shift, scale: that of the outputs
     /runs/X, y       scaled runs
-    /ensemble/...    draws, weights: the components of the mixture
+    /ensemble/...    draws, weights: the components of the mixture; which: their kernels
     /result/...      what the sampler gave; /result/posterior/... for goal="optimum"
+    /result2/...     what it gave under the second kernel, and so on
 
     /provenance      where it comes from, as JSON, if that was given
 
@@ -33,7 +34,7 @@ import paims
 from paims import gp
 from paims._arrays import FloatArray
 from paims._sealed import SealError, get_json, open_sealed, put_array, put_json, write_sealed
-from paims.emulator._choosing import candidates
+from paims.emulator._averaging import KernelEvidence, KernelFit, candidates
 from paims.emulator._description import Provenance
 from paims.emulator._ensemble import Compression, Ensemble
 from paims.emulator._estimator import Emulator
@@ -45,7 +46,8 @@ from paims.inference import density
 from paims.sampling import SampleResult, Scheme, SearchInfo, Status
 
 FORMAT = "paims-emulator"
-#: The newest that is read; 2 is that of several outputs, which ``_several_storage`` describes.
+#: The newest that is read: 2 for several kernels, and for several outputs, which
+#: ``_several_storage`` describes.
 SCHEMA = 2
 _SCHEMA_OF_ONE = 1
 
@@ -81,7 +83,8 @@ def save_with_provenance(
 
     def fill(file: Any) -> None:
         several = hasattr(emulator, "outputs_")
-        schema = SCHEMA if several else _SCHEMA_OF_ONE
+        one = not several and len(emulator.kernel_weights_) == 1
+        schema = _SCHEMA_OF_ONE if one else SCHEMA
         file.attrs.update(format=FORMAT, schema=schema, version=paims.__version__)
         if several:
             from paims.emulator._several_storage import put_several  # noqa: PLC0415 - knows this
@@ -115,8 +118,12 @@ def put_emulator(group: Any, emulator: Emulator) -> None:
     put_json(group, "output", dataclasses.asdict(emulator.output_))
     _put_arrays(group, "runs", {"X": emulator.posterior_.X, "y": emulator.posterior_.y})
     ensemble = emulator.ensemble_
-    _put_arrays(group, "ensemble", {"draws": ensemble.draws, "weights": ensemble.weights})
-    _put_result(group, "result", emulator.result_)
+    arrays: dict[str, Any] = {"draws": ensemble.draws, "weights": ensemble.weights}
+    if ensemble.which is not None:
+        arrays["which"] = ensemble.which
+    _put_arrays(group, "ensemble", arrays)
+    for i, result in enumerate(emulator.results_.values()):
+        _put_result(group, _result_name(i), result)
 
 
 def load_emulator(path: str | os.PathLike[str]) -> Emulator:
@@ -205,28 +212,74 @@ def get_emulator(file: Any) -> Emulator:
     output = OutputScaling(**get_json(file, "output"))
     _check_scaling(emulator.n_features_in_, inputs, output)
     runs = _get_arrays(file, "runs")
-    # Of several kernels that were compared, the one that was chosen is in the file.
-    kernel = decode(about["kernel"]) if "kernel" in about else candidates(emulator.kernel)[0]
-    posterior = posterior_of(runs["X"], runs["y"], inputs, emulator, kernel)
-    modes = [_mode(value) for value in about["modes"]]
+    kernels = _get_kernels(
+        file,
+        emulator,
+        posterior_for=lambda kernel: posterior_of(runs["X"], runs["y"], inputs, emulator, kernel),
+    )
+    # Files of schema 1 do not say the kernel of a mode: there was one.
+    modes = [_mode({"kernel": kernels[0].name, **value}) for value in about["modes"]]
     _demand(len(modes) > 1, "it has no modes")
     fit = Fit(
         names=tuple(about["input_names"]),
         inputs=inputs,
         output=output,
-        posterior=posterior,
-        kernel_evidence=about.get("kernel_evidence", {}),
-        result=_get_result(file["result"], posterior),
+        kernels=kernels,
+        evidence=KernelEvidence(
+            about.get("kernel_evidence", {}), about.get("kernel_evidence_error", {})
+        ),
         modes=ModeTable(modes[1:]),
         best=modes[0],
-        ensemble=Ensemble(
-            posterior, **_get_arrays(file, "ensemble"), output=output, family=emulator.predictive
-        ),
+        ensemble=_get_ensemble(file, kernels, output, emulator.predictive),
         compression=Compression(**about["compression"]),
     )
     _check_fit(fit)
     emulator._set_fit(fit)
     return emulator
+
+
+def _result_name(kernel: int) -> str:
+    return "result" if kernel == 0 else f"result{kernel + 1}"
+
+
+def _get_kernels(
+    file: Any, emulator: Emulator, posterior_for: Callable[[gp.Kernel], Posterior]
+) -> tuple[KernelFit, ...]:
+    """The kernels that are kept; in a file of schema 1 the one that was chosen."""
+    about = get_json(file, "about")
+    if "kernels" in about:
+        listed = [(decode(item["kernel"]), float(item["weight"])) for item in about["kernels"]]
+    elif "kernel" in about:
+        listed = [(decode(about["kernel"]), 1.0)]
+    else:
+        listed = [(candidates(emulator.kernel)[0], 1.0)]
+    total = sum(weight for _, weight in listed)
+    _demand(abs(total - 1.0) < 1e-6, f"the weights of its kernels sum to {total:.6g}")
+    found = []
+    for i, (kernel, weight) in enumerate(listed):
+        posterior = posterior_for(kernel)
+        found.append(KernelFit(posterior, _get_result(file[_result_name(i)], posterior), weight))
+    return tuple(found)
+
+
+def _get_ensemble(
+    file: Any, kernels: tuple[KernelFit, ...], output: OutputScaling, family: str
+) -> Ensemble:
+    arrays = _get_arrays(file, "ensemble")
+    which = arrays.pop("which", None)
+    if which is not None:
+        _demand(which.shape == arrays["weights"].shape, "its mixture has lost kernels")
+        fine = (which >= 0) & (which < len(kernels))
+        _demand(bool(fine.all()), "its mixture names a kernel that is not there")
+    several = len(kernels) > 1
+    return Ensemble(
+        kernels[0].posterior,
+        **arrays,
+        output=output,
+        family=family,
+        others=tuple(one.posterior for one in kernels[1:]),
+        which=which if several else None,
+    )
 
 
 def _check_scaling(n_features: int, inputs: InputScaling, output: OutputScaling) -> None:
@@ -243,16 +296,20 @@ def _check_fit(fit: Fit) -> None:
     """Raise if a number is none that a fit could have left."""
     n_params = fit.posterior.n_params
     _check_weighted("mixture", fit.ensemble.draws, fit.ensemble.weights, n_params)
-    result: SampleResult | None = fit.result
-    while result is not None:
-        _check_weighted("sample", result.draws, result.weights, n_params)
-        _demand(result.log_density.shape == result.weights.shape, "its sample has lost densities")
-        _demand(not np.isnan(result.log_density).any(), "a log density of its sample is NaN")
-        result = result.posterior
+    for one in fit.kernels:
+        _check_result(one.result, n_params)
     for mode in (fit.best, *fit.modes):
         _demand(bool((mode.length_scales > 0.0).all()), "a length scale is not positive")
         _demand(0.0 <= mode.nugget <= 1.0, f"a mode has the nugget {mode.nugget}")
         _demand(0.0 <= mode.mass <= 1.0 + 1e-9, f"a mode has the mass {mode.mass}")
+
+
+def _check_result(result: SampleResult, n_params: int) -> None:
+    _check_weighted("sample", result.draws, result.weights, n_params)
+    _demand(result.log_density.shape == result.weights.shape, "its sample has lost densities")
+    _demand(not np.isnan(result.log_density).any(), "a log density of its sample is NaN")
+    if result.posterior is not None:
+        _check_result(result.posterior, n_params)
 
 
 def _check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: int) -> None:
@@ -275,16 +332,27 @@ def _demand(condition: bool, otherwise: str) -> None:
 def _about(emulator: Emulator) -> dict[str, Any]:
     names = getattr(emulator, "feature_names_in_", None)
     modes = [emulator.map_, *emulator.modes_]
+    several = len(emulator.kernel_weights_) > 1
     return {
         "n_features": emulator.n_features_in_,
         "feature_names": None if names is None else [str(name) for name in names],
         "input_names": list(emulator.map_.input_names),
         "modes": [
-            {key: encode(key, value) for key, value in vars(mode).items()} for mode in modes
+            {
+                key: encode(key, value)
+                for key, value in vars(mode).items()
+                if several or key != "kernel"  # which readers of schema 1 do not know
+            }
+            for mode in modes
         ],
         "compression": dataclasses.asdict(emulator.compression_),
         "kernel": encode("kernel", emulator.posterior_.kernel),
-        "kernel_evidence": emulator.kernel_evidence_,
+        "kernels": [
+            {"kernel": encode("kernel", one.posterior.kernel), "weight": one.weight}
+            for one in emulator._fit.kernels
+        ],
+        "kernel_evidence": emulator._fit.evidence.log_evidence,
+        "kernel_evidence_error": emulator._fit.evidence.error,
     }
 
 

@@ -14,7 +14,7 @@ from scipy.stats import qmc
 
 from paims._arrays import FloatArray
 from paims.emulator import MixturePrediction
-from paims.emulator._ensemble import Ensemble, ensemble_of_draws
+from paims.emulator._ensemble import Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._scaling import OutputScaling
 from paims.experiments._outcome import Settings
 from paims.gp import Posterior
@@ -134,9 +134,8 @@ def fit(runs: Runs, posterior: Posterior, scheme: str, n_samples: int | None, se
     for name, draws in (("posterior", at_one), ("optimum", result)):
         # Gaussian components, as in the paper.
         rng = np.random.default_rng(seed)
-        ensembles[name], _ = ensemble_of_draws(
-            posterior, draws.draws, draws.weights, output, "gaussian", rng
-        )
+        own = WeightedDraws(posterior, draws.draws, draws.weights)
+        ensembles[name], _ = ensemble_of_draws([own], output, "gaussian", rng)
     return Fit(scheme, result, best, ensembles, result.warnings)
 
 

@@ -36,12 +36,16 @@ class Prior(Named, ABC):
     proper : bool
         Whether it makes the posterior of the hyper-parameters proper, that is, whether the
         posterior falls off in every direction.
+    normalised : bool
+        Whether its total over :math:`\log\phi` is known: 1, or at least the same for every kernel.
+        Evidences under it may then be compared between kernels.
     uses_information : bool
         Whether it needs the determinant of the information matrix, which is most of the work of
         an evaluation.
     """
 
     proper: bool = False
+    normalised: bool = False
     uses_information: bool = False
 
     @abstractmethod
@@ -152,6 +156,7 @@ class JointlyRobust(Prior):
 
     name = "jointly_robust"
     proper = True
+    normalised = True
 
     def __init__(
         self, a: float = 0.2, b: float | None = None, *, include_nugget: bool = True
@@ -224,6 +229,7 @@ class LogNormal(Prior):
 
     name = "log_normal"
     proper = True
+    normalised = True
 
     def __init__(self, mean: Any = 0.0, sd: Any = 3.0) -> None:
         self.mean, self.sd = _location_and_scale("mean", mean, "sd", sd)
@@ -256,6 +262,7 @@ class LogLaplace(Prior):
 
     name = "log_laplace"
     proper = True
+    normalised = True
 
     def __init__(self, location: Any = 0.0, scale: Any = 2.0) -> None:
         self.location, self.scale = _location_and_scale("location", location, "scale", scale)
@@ -306,6 +313,7 @@ class SciPyPrior(Prior):
     """
 
     proper = True
+    normalised = True
 
     def __init__(self, distributions: Any) -> None:
         several = isinstance(distributions, Sequence)

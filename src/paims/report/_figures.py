@@ -187,6 +187,7 @@ def _logarithmic_draws(study: Study) -> tuple[SampleResult, list[Mode], list[str
     result = replace(
         emulator.result_,
         draws=np.log10(np.column_stack(columns)),
+        weights=emulator.weights_,
         names=tuple(f"log10 {as_label(label)}" for label in labels),
         posterior=None,
     )

@@ -13,7 +13,7 @@ from paims._arrays import FloatArray
 from paims._names import shortened, visible
 from paims.emulator import Emulator
 from paims.emulator._scaling import InputScaling
-from paims.gp import Kernel
+from paims.gp import Kernel, Posterior
 from paims.gp._factorisation import Factorisation
 from paims.gp._kernels import has_form
 from paims.gp._means import is_polynomial
@@ -32,18 +32,22 @@ _TO_COEFFICIENTS = np.linalg.inv(chebvander(_NODES, _DEGREE))
 _REACH = 2.0
 
 
-def n_components(n_runs: int) -> int:
-    """Components of the page's mixture: as many as fit into the page, 20 at most, maybe none."""
+def n_components(n_runs: int, n_mixtures: int = 1) -> int:
+    """Components of a page's mixture: as many as fit into the page, 20 at most, maybe none."""
     per_component = (n_runs * (n_runs + 1) // 2 + 4 * n_runs) * 8 * 4 // 3
-    return int(min(N_COMPONENTS, _BUDGET // per_component))
+    return int(min(N_COMPONENTS, _BUDGET // n_mixtures // per_component))
 
 
-def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
+def page_mixture(
+    emulator: Emulator, n_mixtures: int = 1
+) -> tuple[Emulator, dict[str, Any]] | None:
     """Compressed emulator and its mixture as JSON-ready data.
 
     Parameters
     ----------
     emulator : Emulator
+    n_mixtures : int
+        How many share the room in the page.
 
     Returns
     -------
@@ -52,25 +56,20 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
         a trend of the user's that is no polynomial.
     """
     posterior = emulator.posterior_
-    size = n_components(posterior.n_runs)
+    size = n_components(posterior.n_runs, n_mixtures)
     if not size or not is_polynomial(posterior.mean):
         return None
     small = emulator.compress(size)
-    draws, weights = small.ensemble_.draws, small.ensemble_.weights
-    phi, nugget = posterior.to_physical(draws)
-    factors = Factorisation(posterior.X, posterior.H, posterior.y, posterior.kernel, phi, nugget)
+    parts = list(small.ensemble_.parts())
     dof = posterior.n_runs - posterior.n_basis
     student = emulator.predictive == "student_t"
-    # The Gaussian has the Student-t's variance.
-    sigma2 = factors.S2 / (dof if student else dof - 2)
-    lower_triangle = np.tril_indices(posterior.n_runs)
     inputs, output = emulator.inputs_, emulator.output_
     active = inputs.active
     return small, {
         "names": [shortened(visible(name), 40) for name in emulator.map_.input_names],
         "n": posterior.n_runs,
         "dof": dof if student else None,
-        "kernel": _kernel(posterior.kernel, phi),
+        "kernels": [_kernel(one.kernel, one.to_physical(draws)[0]) for one, draws, _ in parts],
         "exponents": posterior.mean.exponents(posterior.n_inputs).tolist(),
         "X": _encoded(posterior.X),
         "inputs": {
@@ -81,20 +80,37 @@ def page_mixture(emulator: Emulator) -> tuple[Emulator, dict[str, Any]] | None:
         "ends": _ends(inputs).tolist(),
         "output": {"exponent": output.exponent, "shift": output.shift, "scale": output.scale},
         "components": [
-            {
-                "weight": float(weights[j]),
-                "phi": phi[j].tolist(),
-                "nugget": float(nugget[j]),
-                "sigma2": float(sigma2[j]),
-                "beta": factors.beta[j].tolist(),
-                "L": _encoded(factors.L[j][lower_triangle]),
-                "e": _encoded(factors.residual[j]),
-                "F": _encoded(factors.F[j]),
-                "R": _encoded(factors.R[j]),
-            }
-            for j in range(len(draws))
+            component
+            for kernel, (one, draws, weights) in enumerate(parts)
+            # The Gaussian has the Student-t's variance.
+            for component in _components(kernel, one, draws, weights, dof if student else dof - 2)
         ],
     }
+
+
+def _components(
+    kernel: int, posterior: Posterior, draws: FloatArray, weights: FloatArray, dof: int
+) -> list[dict[str, Any]]:
+    """The components under one kernel."""
+    phi, nugget = posterior.to_physical(draws)
+    factors = Factorisation(posterior.X, posterior.H, posterior.y, posterior.kernel, phi, nugget)
+    lower_triangle = np.tril_indices(posterior.n_runs)
+    return [
+        {
+            "kernel": kernel,
+            "row": j,
+            "weight": float(weights[j]),
+            "phi": phi[j].tolist(),
+            "nugget": float(nugget[j]),
+            "sigma2": float(factors.S2[j] / dof),
+            "beta": factors.beta[j].tolist(),
+            "L": _encoded(factors.L[j][lower_triangle]),
+            "e": _encoded(factors.residual[j]),
+            "F": _encoded(factors.F[j]),
+            "R": _encoded(factors.R[j]),
+        }
+        for j in range(len(draws))
+    ]
 
 
 def _kernel(kernel: Kernel, phi: FloatArray) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def render_report(
     held_out: tuple[Any, Any] | None = None,
     new_inputs: Any = None,
     title: str | None = None,
-    numbers: Study | None = None,
+    numbers: Study | Any = None,
     criteria: Iterable[Criterion] = CRITERIA,
 ) -> str:
     """Write the report on an emulator as one HTML page.
@@ -58,7 +58,8 @@ def render_report(
         Inputs to tabulate predictions at; some points of the box of the runs by default.
     title : str, optional
     numbers : Study, optional
-        Of the same emulator and held-out runs, if it is known already.
+        Of the same emulator and held-out runs, if it is known already; a SeveralStudy for an
+        emulator of several outputs, for which criteria and new inputs have no use.
     criteria : iterable of callables
         That decide whether the emulator is called trustworthy; see :func:`answers`.
 
@@ -66,23 +67,19 @@ def render_report(
     -------
     str
     """
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
-
     provenance = Provenance() if provenance is None else provenance
+    if hasattr(emulator, "outputs_"):
+        from paims.report._several import SeveralStudy, render_several  # noqa: PLC0415 - knows this
+
+        known = numbers if isinstance(numbers, SeveralStudy) else None
+        return render_several(emulator, provenance, held_out=held_out, title=title, numbers=known)
+    assert numbers is None or isinstance(numbers, Study)
     numbers = study(emulator, held_out) if numbers is None else numbers
     live = page_mixture(emulator)
     facts = emulator_facts(emulator, provenance)
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_without_controls,
-    )
-    environment.filters["g"] = number
-    template = environment.from_string(_asset("report.html.jinja"))
+    template = page_template("report.html.jinja")
     script = "\n" + _asset("mixture.js") + "\n" + _asset("page.js")
-    return template.render(
+    page: str = template.render(
         title=title or f"Emulator of {provenance.output}",
         output=provenance.output,
         css=_asset("report.css"),
@@ -100,6 +97,22 @@ def render_report(
         warnings=facts["warnings"],
         citation=CITATION.format(version=provenance.versions.get("paims", "unknown")),
     )
+    return page
+
+
+def page_template(name: str) -> Any:
+    """A template of a page, in which names are texts and nothing else."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - an extra
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_without_controls,
+    )
+    environment.filters["g"] = number
+    return environment.from_string(_asset(name))
 
 
 def _asset(name: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, MainEffects, Screening, Validation, screen
 from paims.emulator import Emulator, MixturePrediction
+from paims.emulator._averaging import label
 from paims.emulator._description import feature_names
 from paims.gp._means import is_polynomial
 
@@ -44,6 +45,42 @@ class NextRun:
     difference: float
 
 
+@dataclass(frozen=True)
+class KernelRow:
+    """A kernel that was tried; its weight and its error are None if it was left out.
+
+    Attributes
+    ----------
+    name : str
+    log_evidence : float
+    weight : float or None
+    error : float or None
+        Root mean square error of runs that are left out, in standard deviations of the outputs;
+        None too for too few runs.
+    """
+
+    name: str
+    log_evidence: float
+    weight: float | None
+    error: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Kernels of a mixture of several.
+
+    Attributes
+    ----------
+    rows : list of KernelRow
+        By falling weight.
+    verdict : str
+        What the heaviest two differ in, and where.
+    """
+
+    rows: list[KernelRow]
+    verdict: str
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
     """Numbers about an emulator.
@@ -66,6 +103,8 @@ class Study:
     n_held_out : int
         Held-out runs that were given; the joint checks use an even choice of very many.
     next_run : NextRun
+    kernels : Kernels or None
+        None if one kernel was asked for.
     """
 
     emulator: Emulator
@@ -78,6 +117,7 @@ class Study:
     validation: Validation | None
     n_held_out: int
     next_run: NextRun
+    kernels: Kernels | None
 
 
 def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
@@ -90,9 +130,11 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
         Runs that the emulator has not seen.
     """
     posterior, inputs, output = emulator.posterior_, emulator.inputs_, emulator.output_
-    draws, weights = emulator.ensemble_.draws, emulator.ensemble_.weights
     screening, effects = None, None
     if is_polynomial(posterior.mean):
+        # The indices of the others would not add to the picture: all explain the same runs.
+        _, draws, weights = next(emulator.ensemble_.parts())
+        weights = weights / weights.sum()
         screening = screen(posterior, draws, weights, names=emulator.map_.input_names)
         ends = inputs.undo(np.vstack([np.zeros(posterior.n_inputs), np.ones(posterior.n_inputs)]))
         low, high = ends[:, inputs.active]
@@ -120,7 +162,55 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
         validation=validation,
         n_held_out=0 if held_out is None else len(held_out[1]),
         next_run=_next_run(emulator),
+        kernels=_kernels(emulator, enough) if emulator.kernel_evidence_ else None,
     )
+
+
+def _kernels(emulator: Emulator, enough: bool) -> Kernels:
+    """Weights, evidences and errors of the kernels, and what the heaviest two differ in."""
+    ensemble, weights = emulator.ensemble_, emulator.kernel_weights_
+    errors: dict[str, float] = {}
+    means = []
+    box = _box(ensemble.posterior.n_inputs)
+    for posterior, draws, w in ensemble.parts():
+        share = w / w.sum()
+        means.append(share @ posterior.predict(draws, box).mean)
+        if enough:
+            off = share @ posterior.leave_one_out(draws).mean - posterior.y
+            errors[label(posterior.kernel)] = float(np.sqrt(np.nanmean(off**2)))
+    rows = [
+        KernelRow(name, value, weights.get(name), errors.get(name))
+        for name, value in emulator.kernel_evidence_.items()
+    ]
+    rows.sort(key=lambda row: -(row.weight or 0.0))
+    return Kernels(rows, _difference(emulator, means, box))
+
+
+def _difference(emulator: Emulator, means: Sequence[FloatArray], box: FloatArray) -> str:
+    """What the means under the two heaviest kernels differ in, in words."""
+    first, *others = (name.replace("_", " ") for name in emulator.kernel_weights_)
+    if len(means) < 2:
+        return f"The runs leave no doubt: the others weigh less than 1 % beside the {first}."
+    std = emulator.ensemble_.moments(box)[1]
+    gap = np.abs(means[0] - means[1]) / std
+    most = int(np.argmax(gap))
+    point = emulator.inputs_.undo(box[most : most + 1])[0]
+    where = ", ".join(
+        f"{name} = {value:.4g}" for name, value in zip(feature_names(emulator), point, strict=True)
+    )
+    return (
+        f"Over the box of the runs the means under {first} and {others[0]} differ by "
+        f"{np.sqrt(np.mean(gap**2)):.2g} predictive standard deviations (root mean square), and "
+        f"most, by {gap[most]:.2g}, at {where}."
+    )
+
+
+def _box(n_inputs: int) -> FloatArray:
+    """A Sobol' set of scaled inputs."""
+    from scipy.stats import qmc  # noqa: PLC0415 - slow to import
+
+    made: FloatArray = qmc.Sobol(n_inputs, scramble=False).random_base2(_LOG2_CANDIDATES)
+    return made
 
 
 def prediction_at(emulator: Emulator, X: FloatArray) -> MixturePrediction:
@@ -130,10 +220,8 @@ def prediction_at(emulator: Emulator, X: FloatArray) -> MixturePrediction:
 
 def _next_run(emulator: Emulator) -> NextRun:
     """Search the box of the runs, with a Sobol' set."""
-    from scipy.stats import qmc  # noqa: PLC0415 - slow to import
-
     posterior, inputs, output = emulator.posterior_, emulator.inputs_, emulator.output_
-    box = qmc.Sobol(posterior.n_inputs, scramble=False).random_base2(_LOG2_CANDIDATES)
+    box = _box(posterior.n_inputs)
     _, std = emulator.ensemble_.moments(box)
     worst = int(np.argmax(std))
     telling, difference = None, 0.0
@@ -154,10 +242,11 @@ def _next_run(emulator: Emulator) -> NextRun:
 
 def _means_of_modes(emulator: Emulator, modes: Sequence[Any], box: FloatArray) -> FloatArray:
     """Absolute difference of the means of two modes, in scaled units."""
-    posterior = emulator.posterior_
-    lengths = np.array([mode.length_scales for mode in modes]) / emulator.inputs_.range
-    phi = posterior.kernel.from_length_scale(lengths)
-    estimated = posterior.nugget.n_params == 1
-    nugget = np.array([mode.nugget for mode in modes]) if estimated else None
-    mean = posterior.predict(posterior.from_physical(phi, nugget), box).mean
-    return np.asarray(np.abs(mean[0] - mean[1]))
+    posteriors = {label(one.kernel): one for one in emulator.ensemble_.posteriors}
+    means = []
+    for mode in modes:
+        posterior = posteriors.get(mode.kernel, emulator.posterior_)
+        phi = posterior.kernel.from_length_scale(mode.length_scales / emulator.inputs_.range)
+        nugget = mode.nugget if posterior.nugget.n_params == 1 else None
+        means.append(posterior.predict(posterior.from_physical(phi[None], nugget), box).mean[0])
+    return np.asarray(np.abs(means[0] - means[1]))

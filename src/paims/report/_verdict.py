@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -158,7 +158,10 @@ def _judged(q2: float, troubled: bool, cautious: bool) -> tuple[str, str]:
 
 def _modes(study: Study) -> Answer:
     question = "Is the posterior multimodal?"
-    modes = study.emulator.modes_
+    # Every kernel explains the runs in its own way; what counts are the ways under one of them.
+    modes = [m for m in study.emulator.modes_ if m.kernel == study.emulator.map_.kernel]
+    total = sum(mode.mass for mode in modes)
+    modes = [replace(mode, mass=mode.mass / total) for mode in modes] if study.kernels else modes
     if len(modes) < 2:
         text = (
             "The length-scales have one region of high probability; a single best fit would not "
@@ -170,9 +173,12 @@ def _modes(study: Study) -> Answer:
         f"{letter} ({mode.mass:.0%}): {mode.says}"
         for letter, mode in zip("ABC", modes[:3], strict=False)
     )
+    kernel = modes[0].kernel.replace("_", " ")
+    start = f"Under the {kernel} kernel the" if study.kernels else "The"
     text = (
-        f"The runs allow {len(modes)} explanations, with probabilities {shares}. A single best "
-        f"fit would pick one and hide the rest; these predictions weigh all of them. {listed}."
+        f"{start} runs allow {len(modes)} explanations, with probabilities {shares}. A single "
+        "best fit would pick one and hide the rest; these predictions weigh all of them. "
+        f"{listed}."
     )
     return Answer("modes", question, f"Yes: {len(modes)} explanations of the runs", text, "care")
 

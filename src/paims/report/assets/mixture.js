@@ -31,7 +31,7 @@ function tableFactor({ degree, tables }) {
   const size = degree + 2;
   const decoded = tables.map((row) => row.map(decodeDoubles));
   return (d, c, l) => {
-    const table = decoded[c.index][l];
+    const table = decoded[c.row][l];
     let at = 0;
     while (d > table[at] && at + size < table.length) at += size;
     const lower = at ? table[at - size] : 0;
@@ -170,11 +170,12 @@ class Mixture {
     this.p = data.names.length;
     this.n = data.n;
     this.X = decodeDoubles(data.X);
-    this.factor = data.kernel.tables ? tableFactor(data.kernel) : formFactor(data.kernel);
+    const factors = data.kernels.map((k) => (k.tables ? tableFactor(k) : formFactor(k)));
     this.basis = (x) => data.exponents.map((e) => e.reduce((h, k, i) => h * x[i] ** k, 1));
     this.family = new Family(data.dof);
-    this.components = data.components.map((c, index) => ({
-      index,
+    this.components = data.components.map((c) => ({
+      factor: factors[c.kernel],
+      row: c.row,
       weight: c.weight,
       phi: c.phi,
       nugget: c.nugget,
@@ -209,7 +210,7 @@ class Mixture {
     const out = new Float64Array(n).fill(1);
     for (let i = 0; i < n; i++) {
       for (let l = 0; l < p; l++) {
-        if (l !== free) out[i] *= this.factor(Math.abs(x[l] - X[i * p + l]), c, l);
+        if (l !== free) out[i] *= c.factor(Math.abs(x[l] - X[i * p + l]), c, l);
       }
     }
     return out;
@@ -223,7 +224,7 @@ class Mixture {
     let place = 0;
     for (let i = 0; i < n; i++) {
       let sum = fixed[i];
-      if (free >= 0) sum *= this.factor(Math.abs(x[free] - X[i * p + free]), c, free);
+      if (free >= 0) sum *= c.factor(Math.abs(x[free] - X[i * p + free]), c, free);
       for (let j = 0; j < i; j++) sum -= c.L[place++] * v[j];
       v[i] = sum / c.L[place++];
       mean += v[i] * c.e[i];

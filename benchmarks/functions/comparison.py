@@ -1,0 +1,54 @@
+"""One method on one design of a function: scores, time and warnings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+from benchmarks.functions.cases import CASES, DESIGNS, runs
+from benchmarks.peers.cells import Cell
+from benchmarks.peers.emulators import adapter, fit_and_score, warm_up
+from benchmarks.real.comparison import worded
+
+LIMIT = 600.0
+# Method: its adapter in `benchmarks.peers.emulation`, its package, and options of the adapter.
+METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "paims": ("paims", "paims", {}),
+    "paims, squared exponential": ("paims", "paims", {"kernel": "squared_exponential"}),
+    "paims, Matérn 7/2": ("paims", "paims", {"kernel": "matern72"}),
+    "paims, Matérn 5/2": ("paims", "paims", {"kernel": "matern52"}),
+    "paims, best point": ("paims", "paims", {"goal": "map"}),
+    "scikit-learn, 10 restarts": ("scikit_learn", "scikit-learn", {"restarts": 10}),
+    "gpmp, Matérn 7/2": ("gpmp", "gpmp", {"p": 3}),
+    "gpmp, Matérn 7/2, constant trend": ("gpmp", "gpmp", {"p": 3, "mean": "constant"}),
+    "BoTorch, MAP": ("botorch", "botorch", {}),
+    "BoTorch, fully Bayesian": ("botorch", "botorch", {}),
+}
+OURS = tuple(method for method in METHODS if method.startswith("paims"))
+#: Sampled by others, which takes long: on the first design of the functions of up to so many
+#: inputs.
+SLOW = "BoTorch, fully Bayesian"
+SLOW_INPUTS = 6
+
+
+def cells() -> Iterator[Cell]:
+    """Every method on every design; the first design of all functions first."""
+    for design in range(DESIGNS):
+        for case in CASES:
+            for method in METHODS:
+                yield Cell(__name__, method, case, "", design)
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """Fit, predict and score; the seed of a cell is the design."""
+    name, package, options = METHODS[cell.method]
+    module = adapter(name)
+    options = options or getattr(module, "METHODS", {}).get(cell.method, {})
+    warm_up(name, options)
+    data = runs(cell.case, cell.seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = fit_and_score(module, options, data, cell.seed)
+    return {**found, "warnings": worded(caught), "version": metadata.version(package)}

@@ -1,0 +1,316 @@
+"""Several outputs: shapes, single outputs, joint predictions, missing values, files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest
+
+import paims
+from paims.emulator import JointPrediction
+from paims.emulator._joint_outputs import OutputMap
+from paims.emulator._mixture import MixturePrediction
+from paims.emulator._scaling import OutputScaling
+from paims.gp import Posterior
+from paims.sampling import CheckpointError
+
+WAYS = ("separate", "shared", "components")
+rng = np.random.default_rng(0)
+X = rng.random((20, 2))
+NEW = rng.random((5, 2))
+
+
+def outputs(X: np.ndarray) -> pd.DataFrame:
+    a, b = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2, np.cos(3.0 * X[:, 1]) + X[:, 0]
+    return pd.DataFrame({"a": a, "b": b, "both": a + 0.5 * b + 0.1 * np.sin(9.0 * X[:, 0])})
+
+
+Y = outputs(X)
+
+
+def emulator(way: str = "auto", **settings: Any) -> paims.Emulator:
+    quick = {"n_samples": 200, "prior": "jointly_robust", "random_state": 0, "outputs": way}
+    return paims.Emulator(**quick | settings)
+
+
+@cache
+def fitted(way: str) -> paims.Emulator:
+    return emulator(way).fit(X, Y)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_shapes_and_names(way: str) -> None:
+    found = fitted(way)
+    assert found.way_ == way
+    assert found.output_names_ == ("a", "b", "both")
+    mean, std = found.predict(NEW, return_std=True)
+    assert mean.shape == std.shape == (5, 3)
+    assert found.predict(NEW, return_cov=True)[1].shape == (5, 5, 3)
+    joint = found.predict_distribution(NEW)
+    np.testing.assert_allclose(joint.mean, mean)
+    assert joint.sample(7, 0).shape == (7, 5, 3)
+    assert joint.quantile([0.1, 0.5, 0.9]).shape == (3, 5, 3)
+    lower, upper = joint.interval(0.9)
+    assert (lower < upper).all()
+    np.testing.assert_allclose(joint.cdf(upper), 0.95, atol=1e-8)
+    assert joint.logpdf(mean).shape == (5, 3)
+    assert found.sample_y(NEW, 4).shape == (5, 3, 4)
+    assert found.score(NEW, outputs(NEW)) > 0.8
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_single_outputs(way: str) -> None:
+    found = fitted(way)
+    mean, std = found.predict(NEW, return_std=True)
+    for j, name in enumerate(found.output_names_):
+        one = found[name]
+        own, own_std = one.predict(NEW, return_std=True)
+        np.testing.assert_allclose(own, mean[:, j], rtol=1e-7)
+        np.testing.assert_allclose(own_std, std[:, j], rtol=1e-6)
+        assert one.leave_one_out().observed == pytest.approx(Y[name].to_numpy())
+        assert one.validate(NEW, outputs(NEW)[name]).scores.n == 5
+    with pytest.raises(KeyError, match="no output 'c'; the outputs are a, b, both"):
+        found["c"]
+    with pytest.raises(AttributeError, match=r"emulator\[name\]"):
+        found.leave_one_out()
+
+
+def test_separate_outputs_are_fitted_as_one_by_one_to_the_bit() -> None:
+    found = fitted("separate")
+    for name in Y:
+        alone = emulator().fit(X, Y[name])
+        np.testing.assert_array_equal(found[name].draws_, alone.draws_)
+        np.testing.assert_array_equal(found[name].predict(NEW), alone.predict(NEW))
+    column = emulator().fit(X, Y[["a"]])
+    np.testing.assert_array_equal(column.predict(NEW)[:, 0], found["a"].predict(NEW))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_samples_agree_with_the_distributions_of_outputs_and_sums(way: str) -> None:
+    joint = fitted(way).predict_distribution(NEW)
+    samples = joint.sample(2000, 1)
+    weights = {"a": 1.0, "both": -2.0}
+    combined = joint.combine(weights)
+    for i in range(len(NEW)):
+        for j in range(3):
+            p = kstest(joint[j].cdf(np.tile(samples[:, i, j][:, None], 5))[:, i], "uniform").pvalue
+            assert p > 1e-5
+        total = samples[:, i, 0] - 2.0 * samples[:, i, 2]
+        p = kstest(combined.cdf(np.tile(total[:, None], 5))[:, i], "uniform").pvalue
+        assert p > 1e-5
+
+
+def test_combination_of_one_output_is_that_output() -> None:
+    for way in WAYS:
+        joint = fitted(way).predict_distribution(NEW)
+        one = joint.combine([0.0, 1.0, 0.0])
+        # With hyper-parameters of their own 128 joint draws stand for those of each output.
+        tolerance = 0.05 * joint.std[:, 1].max()
+        np.testing.assert_allclose(one.mean, joint.mean[:, 1], atol=tolerance)
+        np.testing.assert_allclose(one.std, joint.std[:, 1], rtol=0.05)
+
+
+def test_sum_of_shared_outputs_is_the_process_of_the_sum() -> None:
+    """With one correlation a sum of outputs has a posterior of its own: the truth for combine."""
+    found = fitted("shared")
+    shared = found._several.shared
+    best = np.argmax(shared.weights)
+    draw = shared.draws[best : best + 1]
+    scale = np.array([s.scale * 2.0**s.exponent for s in shared.outputs])
+    total = shared.posterior.Y @ scale
+    process = Posterior(shared.posterior.X, total, prior="jointly_robust")
+    truth = process.predict(draw, shared.inputs.apply(NEW))
+    one = shared.single(0)
+    residuals = shared.posterior.residuals(draw[0])
+    mapping = OutputMap(found.output_names_, shared.outputs, residuals, common=True)
+    predicted = shared.posterior.predict_outputs(draw, shared.inputs.apply(NEW))
+    parts = [
+        MixturePrediction(
+            predicted.mean[:, :, j],
+            np.sqrt(predicted.scale2[:, :, j]),
+            np.ones(1),
+            float(one.n_runs - one.n_basis),
+            shared.outputs[j],
+        )
+        for j in range(3)
+    ]
+    combined = JointPrediction(parts, mapping).combine(np.ones(3))
+    np.testing.assert_allclose(combined.std, np.sqrt(truth.variance[0]), rtol=1e-8)
+
+
+def test_two_equal_outputs_have_a_difference_of_zero() -> None:
+    twice = pd.DataFrame({"a": Y["a"], "again": Y["a"], "b": Y["b"]})
+    for way in WAYS:
+        joint = emulator(way).fit(X, twice).predict_distribution(NEW)
+        difference = joint.combine({"a": 1.0, "again": -1.0})
+        assert (difference.std < 1e-6 * joint.std[:, 0] + 1e-9).all()
+
+
+def _coverage(repetitions: int) -> tuple[float, float, float]:
+    """Of single outputs, of their sum, and of the sum if outputs were independent."""
+    single, total, control = [], [], []
+    root = np.linalg.cholesky(0.2 * np.eye(4) + 0.8)
+    for seed in range(repetitions):
+        random = np.random.default_rng(seed)
+        points = random.random((45, 1))
+        D = (points - points.T) ** 2
+        L = np.linalg.cholesky(np.exp(-D / (2 * 0.3**2)) + 1e-3 * np.eye(45))
+        Z = L @ random.standard_normal((45, 4)) @ root.T + 3.0 * points
+        found = emulator("shared", n_samples=100).fit(points[:15], Z[:15])
+        joint = found.predict_distribution(points[15:])
+        lower, upper = joint.interval()
+        single.append(np.mean((Z[15:] > lower) & (Z[15:] < upper)))
+        combined = joint.combine(np.ones(4))
+        lower, upper = combined.interval()
+        truth = Z[15:].sum(axis=1)
+        total.append(np.mean((truth > lower) & (truth < upper)))
+        narrow = 1.96 * np.sqrt(np.sum(joint.std**2, axis=1))
+        control.append(np.mean(np.abs(truth - combined.mean) < narrow))
+    return float(np.mean(single)), float(np.mean(total)), float(np.mean(control))
+
+
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+def test_intervals_of_sums_hold_and_those_of_independent_outputs_do_not() -> None:
+    single, total, control = _coverage(20)
+    assert 0.92 < single < 0.985
+    assert 0.92 < total < 0.985
+    assert control < 0.85
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_missing_values(way: str) -> None:
+    gaps = Y.copy()
+    gaps.iloc[2, 0] = gaps.iloc[5, 1] = gaps.iloc[6, 1] = np.nan
+    gaps.iloc[9] = np.nan
+    with pytest.warns(UserWarning, match="1 of 20 runs have no output at all"):
+        found = emulator(way).fit(X, gaps)
+    assert found.predict(NEW).shape == (5, 3)
+    if way == "separate":
+        assert [one.posterior_.n_runs for one in found.outputs_] == [18, 17, 19]
+        rows = gaps["a"].notna()
+        alone = emulator().fit(X[rows], gaps["a"][rows])
+        np.testing.assert_array_equal(found["a"].predict(NEW), alone.predict(NEW))
+    assert np.isfinite(found.predict_distribution(NEW).sample(3, 0)).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_outputs_that_leave_nothing_to_learn(way: str) -> None:
+    odd = Y.assign(constant=-2.5, line=3.0 + 2.0 * X[:, 0] - X[:, 1], tiny=1e-200 * Y["a"])
+    with pytest.warns(UserWarning, match=r"2 output\(s\) leave nothing to learn: constant takes"):
+        found = emulator(way).fit(X, odd)
+    mean, std = found.predict(NEW, return_std=True)
+    np.testing.assert_array_equal(mean[:, 3], -2.5)
+    np.testing.assert_array_equal(std[:, 3], 0.0)
+    np.testing.assert_allclose(mean[:, 4], 3.0 + 2.0 * NEW[:, 0] - NEW[:, 1], atol=0.02)
+    np.testing.assert_allclose(mean[:, 5], 1e-200 * mean[:, 0], rtol=1e-6, atol=0.0)
+    assert (std[:, 5] > 0.0).all()
+    joint = found.predict_distribution(NEW)
+    tiny = joint.combine({"tiny": 1.0})
+    np.testing.assert_allclose(tiny.mean, mean[:, 5], rtol=0.05)
+    np.testing.assert_allclose(joint.sample(3, 0)[:, :, 3], -2.5)
+    assert found["constant"].predict(NEW).tolist() == [-2.5] * 5
+
+
+def test_nothing_but_constants() -> None:
+    with (
+        pytest.warns(UserWarning, match="nothing to learn"),
+        pytest.raises(ValueError, match="nothing to emulate"),
+    ):
+        emulator().fit(X, np.ones((20, 2)))
+
+
+def test_auto_says_why() -> None:
+    different = emulator().fit(X, Y)
+    assert different.way_ == "separate"
+    assert "raise the log density" in different.why_
+    points = np.linspace(0.0, 1.0, 25)
+    field = np.sin(3.0 * X[:, :1] + points) * (1.0 + X[:, 1:])
+    found = emulator().fit(X, field)
+    assert found.way_ == "components"
+    assert "too many to learn one by one" in found.why_
+    assert len(found.components_) < 8
+    truth = np.sin(3.0 * NEW[:, :1] + points) * (1.0 + NEW[:, 1:])
+    assert np.abs(found.predict(NEW) - truth).max() < 0.05
+    with pytest.raises(ValueError, match="outputs must be one of"):
+        emulator("together").fit(X, Y)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_files(way: str, tmp_path: Path) -> None:
+    found = fitted(way)
+    path = tmp_path / "outputs.h5"
+    found.save(path)
+    back = paims.load_emulator(path)
+    assert (back.way_, back.why_, back.output_names_) == (
+        found.way_,
+        found.why_,
+        ("a", "b", "both"),
+    )
+    for which in (found, back):
+        which.predict(NEW)
+    np.testing.assert_array_equal(back.predict(NEW), found.predict(NEW))
+    a, b = (one.predict_distribution(NEW).sample(3, 4) for one in (found, back))
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(back["a"].predict(NEW), found["a"].predict(NEW))
+
+
+KILLED = """
+    import os, sys, numpy as np, paims
+    from paims.gp import Posterior
+    from paims.gp._shared import SharedPosterior
+    way, path, at = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    calls = 0
+    def counting(evaluate):
+        def call(self, u):
+            global calls
+            calls += 1
+            if calls == at:
+                os._exit(9)  # as a kill would: nothing is tidied up
+            return evaluate(self, u)
+        return call
+    for cls in (Posterior, SharedPosterior):
+        cls.__call__ = counting(cls.__call__)
+    data = np.load(sys.argv[4])
+    paims.Emulator(
+        n_samples=200, prior="jointly_robust", random_state=0, outputs=way
+    ).fit(data["X"], data["Y"], checkpoint=path, checkpoint_every=0.01)
+"""
+
+
+@pytest.mark.parametrize(("way", "at"), [("separate", 60), ("separate", 150), ("shared", 25)])
+def test_a_killed_fit_goes_on_to_the_same_bits(way: str, at: int, tmp_path: Path) -> None:
+    path, data = tmp_path / "fit.h5", tmp_path / "data.npz"
+    np.savez(data, X=X, Y=Y.to_numpy())
+    script = textwrap.dedent(KILLED)
+    command = [sys.executable, "-W", "ignore", "-c", script, way, str(path), str(at), str(data)]
+    assert subprocess.run(command, check=False).returncode == 9
+    assert path.exists()
+    again = emulator(way).fit(X, Y.to_numpy(), checkpoint=path)
+    whole = fitted(way)
+    np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
+    for j in range(3):
+        np.testing.assert_array_equal(again.outputs_[j].draws_, whole.outputs_[j].draws_)
+    assert not list(tmp_path.glob("*.output*")) or way == "shared"
+    with pytest.raises(CheckpointError, match="another fit: Y is"):
+        emulator(way).fit(X, 2.0 * Y.to_numpy(), checkpoint=path)
+
+
+def test_scaled_outputs_give_scaled_predictions() -> None:
+    scalings = [OutputScaling(0, 0.0, 1.0), OutputScaling(-900, 0.0, 1.0)]
+    parts = [
+        MixturePrediction(np.zeros((1, 2)), np.ones((1, 2)), np.ones(1), np.inf, scaling)
+        for scaling in scalings
+    ]
+    joint = JointPrediction(parts, OutputMap(("p", "q"), scalings, np.eye(2)))
+    both = joint.combine([2.0**-900, 1.0])
+    np.testing.assert_allclose(both.std, np.sqrt(2.0) * 2.0**-900, rtol=1e-12)
+    with pytest.raises(ValueError, match="weights must be 2 finite numbers"):
+        joint.combine([1.0, 2.0, 3.0])
