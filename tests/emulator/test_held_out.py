@@ -115,7 +115,8 @@ def test_units_beyond_the_square_root_of_doubles(
     """Outputs whose squares overflow, or are zero: a power of two changes no digit."""
     X, y, held_out, truth = plain
     one, other = (
-        paims.Emulator(random_state=0, n_samples=300).fit(X, np.ldexp(y, e)) for e in (0, exponent)
+        paims.Emulator("squared_exponential", random_state=0, n_samples=300).fit(X, np.ldexp(y, e))
+        for e in (0, exponent)
     )
     left, left_other = one.leave_one_out(), other.leave_one_out()
     seen, seen_other = (
