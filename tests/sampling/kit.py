@@ -7,7 +7,7 @@ between them may belong to either: clusters, second stages and local acceptances
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from tests import targets
 
 import paims
 from paims.sampling import Reference
+from paims.sampling._bend import Bend, Coordinate
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
 from paims.sampling._proposal import MarkerMixture, Markers
 from paims.sampling._target import Density, Points, Target
+from paims.sampling._warp import Warp
 
 Floats = NDArray[np.float64]
 
@@ -116,6 +118,29 @@ def labelled_markers(theta: Floats, log_p: Floats, weight: Floats, label: Any) -
     return Markers.of(theta, w, log_p, clusters, label)
 
 
+BEND = Bend(
+    centre=(1.4, 0.5),
+    scale=(0.5, 0.4),
+    coordinates=(
+        Coordinate(
+            1, None, 0.5, 0.4, (), (), Warp((-1.8, 0.1, 2.3), (-2.0, 0.0, 2.0), (0.6, 1.4, 0.7))
+        ),
+        Coordinate(
+            0, None, 1.4, 0.5, ((-1, -1, -0.2), (1, -1, 0.3), (1, 1, 0.3)), ((1, -1, 0.8),), None
+        ),
+    ),
+)  # a curved funnel with a skewed coordinate, fitted to nothing
+
+
+def bent_markers(theta: Floats, log_p: Floats, weight: Floats, label: Any) -> Markers:
+    """Markers of given clusters, of which the last has a map."""
+    w, n_clusters = weight / weight.sum(), int(np.max(label)) + 1
+    bends = (*[None] * (n_clusters - 1), BEND)
+    y = np.where((label == n_clusters - 1)[:, None], BEND.straightened(theta)[0], theta)
+    moments = labelled_markers(y, log_p, w, label).clusters
+    return Markers.of(theta, w, log_p, replace(moments, bends=bends), label)
+
+
 def mixture_of(
     theta: Floats,
     log_p: Floats,
@@ -137,9 +162,13 @@ def brute_kernels(mixture: MarkerMixture, x: Floats) -> Floats:
     columns = []
     for j, r in enumerate(markers.label):
         mean = markers.clusters.mean[r]
-        centre = mixture.retained * markers.theta[j] + (1 - mixture.retained) * mean
+        bend = markers.clusters.bends[r] if markers.clusters.bends else None
+        y, log_jacobian = (x, 0.0) if bend is None else bend.straightened(x)
+        marker = markers.theta[j : j + 1]
+        marker = marker[0] if bend is None else bend.straightened(marker)[0][0]
+        centre = mixture.retained * marker + (1 - mixture.retained) * mean
         cov = mixture.spread**2 * markers.clusters.chol[r] @ markers.clusters.chol[r].T
-        kernel = multivariate_normal(centre, cov).logpdf(x).reshape(len(x))
+        kernel = multivariate_normal(centre, cov).logpdf(y).reshape(len(x)) + log_jacobian
         columns.append(np.log(markers.weight[j]) + kernel)
     return np.column_stack(columns)
 

@@ -15,18 +15,27 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from tests.sampling.kit import TOY, Floats, labelled_markers, mean_z, mixture_of, wide_target
+from tests.sampling.kit import (
+    TOY,
+    Floats,
+    bent_markers,
+    labelled_markers,
+    mean_z,
+    mixture_of,
+    wide_target,
+)
 
 from paims.sampling import _transition as transition
 from paims.sampling import default_scheme, paper_scheme
+from paims.sampling._clusters import Clusters
 from paims.sampling._path import log_tempered
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._transition import Kernel, Outcome, Proposed
 
 N_CHAINS, N_STEPS = 20_000, 4
 LIMIT, SURE = 5.5, 8.0
-KERNELS = ["shrinking", "collapsed", "paper"]
-SCHEMES = {"shrinking": default_scheme(), "collapsed": default_scheme(), "paper": paper_scheme()}
+KERNELS = ["shrinking", "bent", "collapsed", "paper"]
+SCHEMES = {kind: default_scheme() for kind in KERNELS} | {"paper": paper_scheme()}
 MakeWrong = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -37,8 +46,9 @@ def poor_markers(kind: str, rng: np.random.Generator) -> MarkerMixture:
     log_p = TOY.log_density(theta)
     if kind == "paper":
         return mixture_of(theta, log_p, 0.5, weight, clustered=False, shrinking=False)
-    markers = labelled_markers(theta, log_p, weight, (theta[:, 0] > 0.9).astype(np.int64))
-    return MarkerMixture.shrinking(markers, {"shrinking": 0.4, "collapsed": 1.0}[kind])
+    made = bent_markers if kind == "bent" else labelled_markers
+    markers = made(theta, log_p, weight, (theta[:, 0] > 0.9).astype(np.int64))
+    return MarkerMixture.shrinking(markers, 1.0 if kind == "collapsed" else 0.4)
 
 
 def one_transition(
@@ -206,6 +216,16 @@ def no_cluster_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transition, "second_stage", wrong)
 
 
+def no_jacobian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second stage of a cluster with a map, without |T'(x)| / |T'(xi2)|."""
+    right = Clusters.straightened_by
+
+    def wrong(self: Clusters, x: Floats, cluster: Floats) -> tuple[Floats, Floats]:
+        return right(self, x, cluster)[0], np.zeros(len(x))
+
+    monkeypatch.setattr(Clusters, "straightened_by", wrong)
+
+
 def no_local_acceptance_in_p_hat(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = MarkerMixture.log_density
     monkeypatch.setattr(MarkerMixture, "log_p_hat", lambda self, x, log_p: plain(self, x))
@@ -233,6 +253,7 @@ WRONG = [
     (plain_metropolis_ratio, all_together, KERNELS),
     (no_delayed_factors, second_after_global_rejection, KERNELS),
     (no_cluster_ratio, second_after_local_rejection, ["shrinking"]),
+    (no_jacobian, second_after_local_rejection, ["bent"]),
     (no_local_acceptance_in_p_hat, only_global, ["collapsed", "paper"]),
     (perturbed_start, all_together, KERNELS),
 ]

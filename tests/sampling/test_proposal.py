@@ -195,7 +195,7 @@ class TestChooseSpread:
         markers = some_mixture("shrinking", n=200).markers
         x = TOY.sample(150, np.random.default_rng(8))
         log_p = TOY.log_density(x)
-        chosen, efficiency = choose_spread(markers, x, log_p)
+        chosen, efficiency, _ = choose_spread(markers, x, log_p)
         costs = [self.cost(markers, x, log_p, spread) for spread in SPREADS]
         assert chosen.spread == SPREADS[int(np.argmin(costs))]
         assert chosen.retained == pytest.approx(np.sqrt(1 - chosen.spread**2))
@@ -211,7 +211,7 @@ class TestChooseSpread:
         side = x[:, 0] > 0.6
         for member in (side, ~side):
             costs = [self.cost(markers, x[member], log_p[member], s) for s in SPREADS]
-            chosen, _ = choose_spread(markers, x[member], log_p[member])
+            chosen, _, _ = choose_spread(markers, x[member], log_p[member])
             assert chosen.spread == SPREADS[int(np.argmin(costs))]
 
     def test_gaussian_markers_collapse_and_a_ring_does_not(self) -> None:
@@ -219,7 +219,7 @@ class TestChooseSpread:
         gauss, judges = rng.standard_normal((2, 300, 2))
         markers = mixture_of(gauss, np.zeros(300), 1.0, clustered=False).markers
         log_p = -0.5 * np.sum(judges**2, axis=1)
-        chosen, efficiency = choose_spread(markers, judges, log_p)
+        chosen, efficiency, _ = choose_spread(markers, judges, log_p)
         assert chosen.spread >= 0.8
         assert efficiency > 0.9
         assert efficiency == pytest.approx(choose_spread(markers, judges, log_p + 7.0)[1])
@@ -231,14 +231,14 @@ class TestChooseSpread:
         markers = mixture_of(ring(300), np.zeros(300), 1.0, clustered=False).markers
         x = ring(300)
         log_p = -0.5 * ((np.hypot(*x.T) - 1) / 0.05) ** 2
-        chosen, efficiency = choose_spread(markers, x, log_p)
+        chosen, efficiency, _ = choose_spread(markers, x, log_p)
         assert chosen.spread <= 0.3
         assert efficiency < 0.8
 
     def test_judges_that_no_mixture_reaches(self) -> None:
         markers = some_mixture("shrinking").markers
         x = np.full((5, 2), 1e4)
-        chosen, _ = choose_spread(markers, x, np.zeros(5))
+        chosen, _, _ = choose_spread(markers, x, np.zeros(5))
         assert chosen.spread in SPREADS
 
 

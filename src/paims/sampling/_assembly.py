@@ -252,7 +252,7 @@ def _cluster_shares(state: State) -> list[str]:
     if mixture is None:
         return []
     clusters = mixture.markers.clusters
-    mean, place = np.unique(clusters.mean, axis=0, return_inverse=True)  # widened or not
+    mean, place = np.unique(clusters.centre, axis=0, return_inverse=True)  # widened or not
     shares, sizes = [], []
     for rows in state.islands:
         nearest = np.argmax(clusters.log_responsibilities(state.points.theta[rows])[1], axis=1)

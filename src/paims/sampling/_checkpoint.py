@@ -37,6 +37,7 @@ from paims._sealed import (
     remove_remains,
     write_sealed,
 )
+from paims.sampling._bend import Bend
 from paims.sampling._clusters import Clusters
 from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._periodic import Circles
@@ -354,7 +355,10 @@ def _put_state(parent: Any, name: str, state: State) -> None:
                 }
                 for batch in state.pool
             ],
-            "mixtures": [{"spread": m.spread, "pull": m.retained} for m in mixtures],
+            "mixtures": [
+                {"spread": m.spread, "pull": m.retained, "bends": _put_bends(m.markers.clusters)}
+                for m in mixtures
+            ],
         },
     )
     _put_points(group, "islands", _by_island(state))
@@ -376,7 +380,10 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         MarkerMixture(
             Markers(
                 **{key: column[i] for key, column in markers.items()},
-                clusters=Clusters(**{key: column[i] for key, column in clusters.items()}),
+                clusters=Clusters(
+                    **{key: column[i] for key, column in clusters.items()},
+                    bends=_get_bends(about.get("bends")),
+                ),
             ),
             about["spread"],
             about["pull"],
@@ -407,6 +414,25 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         search=SearchInfo(**plain["search"]) if plain.get("search") else None,
         circles=Circles.from_stored(plain.get("circles")),
     )
+
+
+def _put_bends(clusters: Clusters) -> dict[str, Any] | None:
+    """The maps of clusters, each once, and the number of that of each cluster; None for none."""
+    if not any(clusters.bends):
+        return None
+    maps = list(dict.fromkeys(clusters.bends))
+    return {
+        "maps": [None if bend is None else bend.to_store() for bend in maps],
+        "number": [maps.index(bend) for bend in clusters.bends],
+    }
+
+
+def _get_bends(stored: dict[str, Any] | None) -> tuple[Bend | None, ...]:
+    """Read what :func:`_put_bends` made."""
+    if stored is None:
+        return ()
+    maps = [None if values is None else Bend.from_stored(values) for values in stored["maps"]]
+    return tuple(maps[i] for i in stored["number"])
 
 
 def _by_island(state: State) -> list[Points]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from paims._arrays import Array
 from paims.sampling import _compiled
+from paims.sampling._bend import Bend, fit_bend
 
 _FLOOR = 1e-9  # smallest variance of a cluster relative to that of all points
 _MAX_AXES = 2  # how many principal axes are halved
@@ -32,22 +33,70 @@ class Clusters:
     chol : ndarray, shape (n_clusters, n_params, n_params)
         Lower Cholesky factors of the covariances.
     inv_chol : ndarray, shape (n_clusters, n_params, n_params)
+    bends : tuple of (Bend or None)
+        Maps under which the clusters are Gaussian: means and covariances are those of the mapped
+        points. Empty if no cluster has one.
     """
 
     share: Array
     mean: Array
     chol: Array
     inv_chol: Array
+    bends: tuple[Bend | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.share)
 
     @staticmethod
-    def of(share: Array, mean: Array, cov: Array, floor: Array) -> Clusters:
+    def of(
+        share: Array,
+        mean: Array,
+        cov: Array,
+        floor: Array,
+        bends: tuple[Bend | None, ...] = (),
+    ) -> Clusters:
         """Build from covariances, lifted by ``floor`` on the diagonal."""
         chol = np.linalg.cholesky(cov + np.diag(floor))
-        inverse = np.linalg.inv(chol)
-        return Clusters(share / share.sum(), mean, chol, np.ascontiguousarray(np.tril(inverse)))
+        inverse = np.ascontiguousarray(np.tril(np.linalg.inv(chol)))
+        return Clusters(share / share.sum(), mean, chol, inverse, bends)
+
+    def straightened(self, x: Array) -> Iterator[tuple[Array, Array, Array | None]]:
+        """For each map, the clusters that have it, the points mapped, and its log Jacobian.
+
+        The Jacobian is None for the clusters without a map.
+        """
+        bends = self.bends or (None,) * len(self)
+        for bend in dict.fromkeys(bends):
+            members = np.array([r for r, own in enumerate(bends) if own is bend])
+            if bend is None:
+                yield members, x, None
+            else:
+                yield members, *bend.straightened(x)
+
+    def bent(self, y: Array, cluster: Array) -> Array:
+        """Undo the map of the cluster that each point belongs to."""
+        x = y
+        for r, bend in enumerate(self.bends):
+            if bend is not None and np.any(cluster == r):
+                rows = cluster == r
+                x = x.copy() if x is y else x
+                x[rows] = bend.bent(y[rows])
+        return x
+
+    def straightened_by(self, x: Array, cluster: Array) -> tuple[Array, Array]:
+        """Points under the maps of the clusters that they belong to, and the log Jacobians."""
+        y, log_jacobian = x, np.zeros(len(x))
+        for r, bend in enumerate(self.bends):
+            if bend is not None and np.any(cluster == r):
+                rows = cluster == r
+                y = y.copy() if y is x else y
+                y[rows], log_jacobian[rows] = bend.straightened(x[rows])
+        return y, log_jacobian
+
+    @property
+    def centre(self) -> Array:
+        """The means as points, (n_clusters, n_params)."""
+        return self.bent(self.mean, np.arange(len(self)))
 
     def steadied(self, size: Array) -> Clusters:
         """Covariances as proposals should have them when estimated from few points.
@@ -69,7 +118,7 @@ class Clusters:
         turned = self.chol @ vector
         scaled = turned * (1.0 + np.minimum(value, most[:, None]))[:, None, :]
         cov = scaled @ turned.transpose(0, 2, 1)
-        return Clusters.of(self.share, self.mean, cov, np.zeros(cov.shape[1]))
+        return Clusters.of(self.share, self.mean, cov, np.zeros(cov.shape[1]), self.bends)
 
     def widened(self, factor: float) -> Clusters:
         """The clusters, followed by the same ones ``factor`` times as wide."""
@@ -78,18 +127,43 @@ class Clusters:
             np.tile(self.mean, (2, 1)),
             np.concatenate([self.chol, factor * self.chol]),
             np.concatenate([self.inv_chol, self.inv_chol / factor]),
+            self.bends + self.bends,
         )
 
     def __getitem__(self, kept: Array) -> Clusters:
         share = self.share[kept]
-        return Clusters(share / share.sum(), self.mean[kept], self.chol[kept], self.inv_chol[kept])
+        return Clusters(
+            share / share.sum(),
+            self.mean[kept],
+            self.chol[kept],
+            self.inv_chol[kept],
+            tuple(self.bends[r] for r in kept) if self.bends else (),
+        )
 
     def log_responsibilities(self, x: Array) -> tuple[float, Array]:
         """Mean log likelihood, and log probability of each cluster at each point."""
         log_resp = np.empty((len(x), len(self)))
         uniform = np.full(len(x), 1.0 / max(len(x), 1))
-        value = self._expectation(x, uniform, log_resp)
-        return value, log_resp
+        if not any(self.bends):
+            value = self._expectation(x, uniform, log_resp)
+            return value, log_resp
+        for members, y, log_jacobian in self.straightened(x):
+            log_resp[:, members] = self._log_joint(y, members)
+            if log_jacobian is not None:
+                log_resp[:, members] += log_jacobian[:, None]
+        total = np.logaddexp.reduce(log_resp, axis=1)
+        nowhere = np.isneginf(total)
+        log_resp[nowhere] = np.log(self.share)
+        return float(np.mean(total)), log_resp - np.where(nowhere, 0.0, total)[:, None]
+
+    def _log_joint(self, y: Array, members: Array) -> Array:
+        """Log of share times density of some clusters at mapped points."""
+        out = np.empty((len(y), len(members)))
+        for column, r in enumerate(members):
+            white = np.einsum("ab,nb->na", self.inv_chol[r], y - self.mean[r])
+            log_det = np.sum(np.log(np.diag(self.inv_chol[r])))
+            out[:, column] = np.log(self.share[r]) + log_det - 0.5 * np.sum(white**2, axis=1)
+        return np.asarray(out - 0.5 * y.shape[1] * np.log(2 * np.pi))
 
     def _expectation(self, x: Array, w: Array, log_resp: Array) -> float:
         return float(
@@ -102,8 +176,13 @@ def single_cluster(x: Array, w: Array) -> Clusters:
     return _maximise(x, w, np.zeros((len(x), 1)), _floor(x, w))
 
 
-def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, Array]:
+def fit_clusters(
+    x: Array, w: Array, max_clusters: int = 64, box: tuple[Array, Array] | None = None
+) -> tuple[Clusters, Array]:
     """Split weighted points into Gaussian clusters by BIC.
+
+    With a ``box`` a set of points that a map makes Gaussian (:mod:`paims.sampling._bend`) is a
+    cluster where that is better, by BIC, than splitting it.
 
     Parameters
     ----------
@@ -113,6 +192,8 @@ def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, 
         Their weights, summing to 1.
     max_clusters : int
         Upper limit.
+    box : tuple of ndarray, shape (n_params,), optional
+        Lower and upper edges of where the points may be, infinite where there are none.
 
     Returns
     -------
@@ -128,20 +209,30 @@ def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, 
     smallest = n_params + 3.0
 
     leaves: list[Array] = []
+    bends: list[Bend | None] = []
     queue = [np.arange(len(x))]
     while queue:
         members = queue.pop(0)
         local = min(effective * float(w[members].sum()), float(len(members)))
         room = max_clusters - len(leaves) - len(queue)
-        part = _split(x[members], w[members], local, smallest, floor, room)
-        if part is None:
+        split = _split(x[members], w[members], local, smallest, floor, room)
+        bend = None if box is None else fit_bend(x[members], w[members] / w[members].sum(), *box)
+        if bend is not None and (split is None or bend[1] > split[1]):
+            split = None
+        elif split is not None:
+            bend = None
+        if split is None:
             leaves.append(members)
+            bends.append(None if bend is None else bend[0])
         else:
+            part, _ = split
             queue += [members[part == k] for k in range(int(part.max()) + 1)]
 
     label = np.empty(len(x), dtype=np.int64)
     for r, members in enumerate(leaves):
         label[members] = r
+    if any(bends):
+        return _maximise_bent(x, w, label, floor, tuple(bends)), label
     if len(leaves) > 1:
         label = _polish(x, w, label, floor)
     kept, label = np.unique(label, return_inverse=True)
@@ -151,8 +242,8 @@ def fit_clusters(x: Array, w: Array, max_clusters: int = 64) -> tuple[Clusters, 
 
 def _split(
     x: Array, w: Array, local: float, smallest: float, floor: Array, room: int
-) -> Array | None:
-    """Part a set of points if BIC says so: the part of each point, or None.
+) -> tuple[Array, float] | None:
+    """Part a set of points if BIC says so: the part of each point and what BIC gains, or None.
 
     Two parts are tried by EM from halves along the principal axes. Where two do not pay, more may:
     no two Gaussians describe a lattice of narrow modes better than one.
@@ -166,8 +257,9 @@ def _split(
     for part in _by_axes(x, w, whole, floor, smallest / local):
         if not _large_enough(part, w, local, smallest):
             continue  # a few points far from the rest hide what the rest is made of
-        if _pays(x, w, part, single, local, floor):
-            return part
+        gain = _gain(x, w, part, single, local, floor)
+        if gain > 0.0:
+            return part, gain
         break
     if not _flat(white, w, local):
         return None
@@ -175,9 +267,11 @@ def _split(
         if n_parts > room or local < n_parts * smallest:
             break
         part = _k_means(white, w, n_parts, smallest / local)
-        large = _large_enough(part, w, local, smallest)
-        if large and _pays(x, w, part, single, local, floor):
-            return part
+        if not _large_enough(part, w, local, smallest):
+            continue
+        gain = _gain(x, w, part, single, local, floor)
+        if gain > 0.0:
+            return part, gain
     return None
 
 
@@ -198,12 +292,12 @@ def _large_enough(part: Array, w: Array, local: float, smallest: float) -> bool:
     return bool(len(count) > 1 and np.min(share) * local >= smallest and np.min(count) >= smallest)
 
 
-def _pays(x: Array, w: Array, part: Array, single: float, local: float, floor: Array) -> bool:
-    """Whether BIC prefers the parts to the whole."""
+def _gain(x: Array, w: Array, part: Array, single: float, local: float, floor: Array) -> float:
+    """Mean log likelihood that the parts gain over the whole, less their price by BIC."""
     n_parts, n_params = int(part.max()) + 1, x.shape[1]
     value, _ = _em(x, w, _hard(part, n_parts), floor, n_steps=2)
     n_extra = (n_parts - 1) * (1 + n_params + n_params * (n_params + 1) / 2)
-    return bool(local * (value - single) > 0.5 * n_extra * np.log(local))
+    return float(value - single - 0.5 * n_extra * np.log(local) / local)
 
 
 def _by_axes(x: Array, w: Array, whole: Clusters, floor: Array, least: float) -> Iterator[Array]:
@@ -302,6 +396,24 @@ def _maximise(x: Array, w: Array, log_resp: Array, floor: Array) -> Clusters:
     cov = np.empty((n_clusters, n_params, n_params))
     _compiled.maximisation(x, w, log_resp, share, mean, cov)
     return Clusters.of(share, mean, cov, floor)
+
+
+def _maximise_bent(
+    x: Array, w: Array, label: Array, floor: Array, bends: tuple[Bend | None, ...]
+) -> Clusters:
+    """Means and covariances of the points of each cluster under its map."""
+    n_clusters, n_params = len(bends), x.shape[1]
+    y = x.copy()
+    for r, bend in enumerate(bends):
+        if bend is not None:
+            y[label == r] = bend.straightened(x[label == r])[0]
+    share = np.empty(n_clusters)
+    mean = np.empty((n_clusters, n_params))
+    cov = np.empty((n_clusters, n_params, n_params))
+    _compiled.maximisation(y, w, _hard(label, n_clusters), share, mean, cov)
+    for r, bend in enumerate(bends):
+        cov[r] += np.diag(floor if bend is None else np.full(n_params, _FLOOR))
+    return Clusters.of(share, mean, cov, np.zeros(n_params), bends)
 
 
 def _hard(label: Array, n_clusters: int) -> Array:

@@ -26,6 +26,7 @@ from paims.sampling._path import (
 from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers, by_island, choose_spread, sobol
 from paims.sampling._recycling import Batch, Recycled, recycle
+from paims.sampling._references import box_of
 from paims.sampling._scheme import Scheme
 from paims.sampling._search import SearchInfo, search
 from paims.sampling._target import Counts, Points, Target
@@ -204,7 +205,8 @@ def next_level(
     weight = np.empty(len(log_w))
     for rows in state.islands:
         weight[rows] = normalised(log_w[rows])
-    mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng)
+    box = box_of(target.reference, state.points.theta.shape[1])
+    mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng, box)
     scale = scheme.second_stage(state.points.theta.shape[1], efficiency)
     kernel = Kernel(target, beta, mixtures, scale)
     starts, lengths = _chains(state, weight, scheme, rng)
@@ -373,30 +375,49 @@ def _chains(
 
 
 def _mixtures(
-    state: State, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
+    state: State,
+    beta: float,
+    weight: Array,
+    scheme: Scheme,
+    rng: np.random.Generator,
+    box: tuple[Array, Array] | None = None,
 ) -> tuple[list[MarkerMixture], float]:
     """The proposal mixture of each island, from the markers of the island that it may see.
 
-    Also the least importance efficiency of a mixture; 0 with the paper's kernels.
+    Also the least importance efficiency of a mixture; 0 with the paper's kernels. Where it is
+    low, clusters with maps that straighten them are tried, within ``box``, and taken if the
+    points of the chains' own island are described better by them.
     """
-    markers = [
-        _markers(state.points[rows], beta, weight[rows], scheme, rng) for rows in state.islands
-    ]
-    others = markers[::-1]  # with one island: its own
+
+    def markers_of(rows: Array, edges: tuple[Array, Array] | None = None) -> Markers:
+        return _markers(state.points[rows], beta, weight[rows], scheme, rng, edges)
+
+    others = state.islands[::-1]  # with one island: its own
+    markers = [markers_of(rows) for rows in others]
     if not scheme.shrinking:
         spread = scheme.decayed_spread(state.points.theta.shape[1], state.level)
-        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in others], 0.0
+        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in markers], 0.0
     chosen = []
-    for rows, other in zip(state.islands, others, strict=True):
+    for rows, other, plain in zip(state.islands, others, markers, strict=True):
         judges = state.points[rows[systematic(weight[rows], scheme.n_judges, rng)]]
-        chosen.append(
-            choose_spread(other, judges.theta, log_tempered(judges, beta), scheme.n_jobs)
-        )
-    return [mixture for mixture, _ in chosen], min(efficiency for _, efficiency in chosen)
+        log_p = log_tempered(judges, beta)
+        best = choose_spread(plain, judges.theta, log_p, scheme.n_jobs)
+        if box is not None and best.efficiency < scheme.bending:
+            bent = markers_of(other, box)
+            if any(bent.clusters.bends):
+                new = choose_spread(bent, judges.theta, log_p, scheme.n_jobs)
+                best = min(best, new, key=lambda one: one.cost)
+        chosen.append(best)
+    return [one.mixture for one in chosen], min(one.efficiency for one in chosen)
 
 
 def _markers(
-    points: Points, beta: float, weight: Array, scheme: Scheme, rng: np.random.Generator
+    points: Points,
+    beta: float,
+    weight: Array,
+    scheme: Scheme,
+    rng: np.random.Generator,
+    box: tuple[Array, Array] | None = None,
 ) -> Markers:
     """Weighted, distinct markers with their clusters, thinned to the scheme's limit.
 
@@ -408,7 +429,7 @@ def _markers(
     kept = joint > 1e-12 / len(joint)
     points, joint = points[first[kept]], joint[kept] / joint[kept].sum()
     if scheme.shrinking:
-        clusters, label = fit_clusters(points.theta, joint)
+        clusters, label = fit_clusters(points.theta, joint, box=box)
         share = np.bincount(label, weights=joint)
         clusters = clusters.steadied(share**2 / np.bincount(label, weights=joint**2))
         least = min(scheme.least_share, 0.5 / len(share))

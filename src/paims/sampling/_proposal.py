@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -59,7 +60,8 @@ class Markers:
 
         The order matters only to the quasi-random choice of markers, which stratifies along it.
         """
-        first = np.einsum("ni,ni->n", clusters.inv_chol[label][:, 0], theta - clusters.mean[label])
+        y, _ = clusters.straightened_by(theta, label)
+        first = np.einsum("ni,ni->n", clusters.inv_chol[label][:, 0], y - clusters.mean[label])
         order = np.lexsort((first, label))
         offset = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=len(clusters)))])
         return Markers(
@@ -76,9 +78,14 @@ class Markers:
         return np.repeat(np.arange(len(self.clusters)), np.diff(self.offset))
 
     @cached_property
+    def straightened(self) -> tuple[Array, Array]:
+        """Markers under the maps of their clusters, and the log Jacobians."""
+        return self.clusters.straightened_by(self.theta, self.label)
+
+    @cached_property
     def white(self) -> Array:
         """Markers in the coordinates of their clusters, L_r^-1 (theta_j - mu_r); (n_params, n)."""
-        centred = self.theta - self.clusters.mean[self.label]
+        centred = self.straightened[0] - self.clusters.mean[self.label]
         return np.ascontiguousarray(
             np.einsum("nab,nb->an", self.clusters.inv_chol[self.label], centred)
         )
@@ -121,9 +128,10 @@ class MarkerMixture:
         j = np.minimum(np.searchsorted(edges, u[:, 0] * edges[-1], side="right"), len(edges) - 1)
         r = self.markers.label[j]
         clusters = self.markers.clusters
-        centre = clusters.mean[r] + self.retained * (self.markers.theta[j] - clusters.mean[r])
+        marker = self.markers.straightened[0][j]
+        centre = clusters.mean[r] + self.retained * (marker - clusters.mean[r])
         step = np.einsum("nab,nb->na", clusters.chol[r], ndtri(u[:, 1:]))
-        return centre + self.spread * step, j
+        return clusters.bent(centre + self.spread * step, r), j
 
     def log_density(self, x: Array) -> Array:
         """Log density of the mixture, without the local acceptance."""
@@ -177,6 +185,7 @@ class MarkerMixture:
         log_own = (
             np.log(weight)
             + log_det[r]
+            + self.markers.straightened[1][marker]
             - n_params * (np.log(self.spread) + 0.5 * np.log(2 * np.pi))
             - 0.5 * ((1 - self.retained) / self.spread) ** 2 * np.sum(white**2, axis=0)
         )
@@ -189,10 +198,13 @@ class MarkerMixture:
         clusters, offset = self.markers.clusters, self.markers.offset
         share = np.add.reduceat(self.markers.weight, offset[:-1])
         log_density = np.empty((len(x), len(clusters)))
-        for r in range(len(clusters)):
-            white = (x - clusters.mean[r]) @ clusters.inv_chol[r].T
-            log_det = np.sum(np.log(np.diag(clusters.inv_chol[r])))
-            log_density[:, r] = np.log(share[r]) + log_det - 0.5 * np.sum(white**2, axis=1)
+        for members, y, log_jacobian in clusters.straightened(x):
+            for r in members:
+                white = (y - clusters.mean[r]) @ clusters.inv_chol[r].T
+                log_det = np.sum(np.log(np.diag(clusters.inv_chol[r])))
+                log_density[:, r] = np.log(share[r]) + log_det - 0.5 * np.sum(white**2, axis=1)
+                if log_jacobian is not None:
+                    log_density[:, r] += log_jacobian
         return np.asarray(log_density - 0.5 * x.shape[1] * np.log(2 * np.pi))
 
     def _log_local_acceptance(self, log_p: Array) -> Array:
@@ -235,20 +247,45 @@ class MarkerMixture:
         return np.ascontiguousarray(self.retained * precision * markers.white), base
 
     def _sums(self, x: Array, log_p: Array, plain: Array, local: Array) -> None:
+        """Fill the log sums over all markers, map by map; those of an empty array are left out."""
+        clusters = self.markers.clusters
+        if not any(clusters.bends):
+            self._add_sums(np.arange(len(clusters)), x, log_p, plain, local)
+            return
+        plain[:], local[:] = -np.inf, -np.inf
+        for members, y, log_jacobian in clusters.straightened(x):
+            for some in [members] if log_jacobian is None else members[:, None]:
+                parts = np.empty_like(plain), np.empty_like(local)
+                self._add_sums(some, y, log_p, *parts)
+                for total, part in zip((plain, local), parts, strict=True):
+                    if len(part):
+                        more = part if log_jacobian is None else part + log_jacobian
+                        np.logaddexp(total, more, out=total)
+
+    def _add_sums(
+        self, members: Array, x: Array, log_p: Array, plain: Array, local: Array
+    ) -> None:
+        """Fill the log sums over the markers of some clusters, at points under their map."""
         markers, clusters = self.markers, self.markers.clusters
         slope, base = self._tables
-        x = np.ascontiguousarray(x)
+        x, log_p_marker = np.ascontiguousarray(x), markers.log_p
+        mean, inv_chol, offset = clusters.mean, clusters.inv_chol, markers.offset
+        if len(members) < len(clusters):
+            own = np.flatnonzero(np.isin(markers.label, members))
+            slope, base = np.ascontiguousarray(slope[:, own]), base[own]
+            log_p_marker, mean, inv_chol = log_p_marker[own], mean[members], inv_chol[members]
+            offset = np.concatenate([[0], np.cumsum(np.diff(offset)[members])]).astype(np.int64)
 
         def work(start: int, stop: int) -> None:
             _compiled.mixture_sums(
                 x,
                 log_p,
-                clusters.mean,
-                clusters.inv_chol,
+                mean,
+                inv_chol,
                 slope,
                 base,
-                markers.offset,
-                markers.log_p,
+                offset,
+                log_p_marker,
                 0.5 / self.spread**2,
                 plain,
                 local,
@@ -267,9 +304,15 @@ def by_island(
         yield mixture, np.flatnonzero(island == i)
 
 
-def choose_spread(
-    markers: Markers, x: Array, log_p: Array, n_jobs: int | None = None
-) -> tuple[MarkerMixture, float]:
+class Choice(NamedTuple):
+    """A mixture that was chosen: its importance efficiency, and log E_p[p / q], the criterion."""
+
+    mixture: MarkerMixture
+    efficiency: float
+    cost: float
+
+
+def choose_spread(markers: Markers, x: Array, log_p: Array, n_jobs: int | None = None) -> Choice:
     """Choose the spread whose mixture is the best importance density, without any evaluation.
 
     The importance efficiency of q for a normalised p is 1 / E_p[p / q], for any p
@@ -284,11 +327,6 @@ def choose_spread(
     log_p : ndarray, shape (n,)
         Log density there.
     n_jobs : int, optional
-
-    Returns
-    -------
-    mixture : MarkerMixture
-    efficiency : float
     """
     best: tuple[float, MarkerMixture, Array] | None = None
     for spread in SPREADS:
@@ -299,7 +337,7 @@ def choose_spread(
             best = cost, mixture, log_ratio
     assert best is not None
     cost, mixture, log_ratio = best
-    return mixture, float(np.exp(-cost - log_mean_exp(-log_ratio)))
+    return Choice(mixture, float(np.exp(-cost - log_mean_exp(-log_ratio))), cost)
 
 
 def sobol(n: int, n_dims: int, rng: np.random.Generator) -> Array:

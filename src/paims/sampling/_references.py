@@ -224,6 +224,14 @@ class Product(_Transformed):
         return np.asarray(sum(d.logpdf(x[:, i]) for i, d in enumerate(self.distributions)))
 
 
+def box_of(reference: Reference, n_params: int) -> tuple[Array, Array]:
+    """Ends of the parameters that are uniform between them; infinite for the others."""
+    ends_of = getattr(reference, "uniform_ends", lambda i: None)
+    ends = [ends_of(i) or (-np.inf, np.inf) for i in range(n_params)]
+    lower, upper = np.array(ends, dtype=float).T
+    return lower, upper
+
+
 def as_reference(given: Any, what: str) -> tuple[Reference, tuple[str, ...] | None]:
     """Make a reference of what a user may give, and take the names from a dictionary.
 

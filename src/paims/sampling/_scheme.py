@@ -68,6 +68,8 @@ class Scheme:
         Share of the markers whose kernels are wider than their cluster.
     search_share : float
         Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
+    bending : float
+        Importance efficiency of the mixtures below which maps are tried that straighten clusters.
     n_jobs : int or None
     """
 
@@ -87,6 +89,7 @@ class Scheme:
     least_share: float = 0.0
     wide_share: float = 0.0
     search_share: float = 0.0
+    bending: float = 0.0
     n_jobs: int | None = None
 
     @staticmethod
@@ -170,6 +173,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         least_share=0.05,
         wide_share=0.1,
         search_share=0.05,
+        bending=0.7,
         n_jobs=n_jobs,
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from paims._arrays import Array
 from paims.sampling._climb import Evaluate, climb, curvature
-from paims.sampling._clusters import Clusters
+from paims.sampling._clusters import Clusters, single_cluster
 from paims.sampling._proposal import MarkerMixture, Markers, sobol
 from paims.sampling._recycling import Batch, Recycled
 from paims.sampling._target import Target
@@ -275,9 +275,15 @@ def _clusters_of(
             rows = np.flatnonzero(label == r)
             if len(rows) < 5 or not weight[rows].sum() > 0:
                 continue
-            fall = half_square(points.theta[rows], fitted.mean[r], fitted.inv_chol[r])
+            mean, inv_chol = fitted.mean[r], fitted.inv_chol[r]
+            if any(fitted.bends):  # as it is, not as its map makes it
+                own = weight[rows] / weight[rows].sum()
+                own = 0.9 * own + 0.1 / len(rows)
+                round_ = single_cluster(np.ascontiguousarray(points.theta[rows]), own)
+                mean, inv_chol = round_.mean[0], round_.inv_chol[0]
+            fall = half_square(points.theta[rows], mean, inv_chol)
             height = _weighted_median(points.log_pi[rows] + fall, weight[rows])
-            clusters.add(fitted.mean[r], height, fitted.inv_chol[r])
+            clusters.add(mean, height, inv_chol)
             best.append(rows[np.argmax(points.log_pi[rows])])
     order = np.array(best, dtype=np.int64)[np.argsort(-points.log_pi[best], kind="stable")]
     waves = [order[i : i + _WAVE] for i in range(0, min(len(order), 2 * _WAVE), _WAVE)]

@@ -12,6 +12,8 @@ Second stage: xi2 ~ N(x, c0^2 Sigma_r), r drawn with the probability rho_r(x) of
 (With the default scheme c0 is random, so that some step fits where a cluster does not.)
 Each r alone is a symmetric proposal chosen with a probability that depends on the state, so its
 ratio rho_r(xi2) / rho_r(x) enters the acceptance. With one cluster it is the paper's second stage.
+A cluster that has a map T_r (:mod:`paims.sampling._bend`) makes its steps in T_r(x), and the ratio
+of Jacobians |T_r'(x)| / |T_r'(xi2)| enters too.
 """
 
 from __future__ import annotations
@@ -149,8 +151,10 @@ def propose_second(
         draw = rng.random(len(rows))[:, None] * edges[:, -1:]
         r = np.minimum(np.sum(draw >= edges, axis=1), len(clusters) - 1)
         step = np.einsum("nab,nb->na", clusters.chol[r], rng.standard_normal(theta.shape))
-        proposed[rows] = theta + scale(len(rows), rng)[:, None] * step
-        cluster[rows], log_rho_here[rows] = r, log_rho[np.arange(len(rows)), r]
+        here, log_jacobian = clusters.straightened_by(theta, r)
+        proposed[rows] = clusters.bent(here + scale(len(rows), rng)[:, None] * step, r)
+        cluster[rows] = r
+        log_rho_here[rows] = log_rho[np.arange(len(rows)), r] - log_jacobian
     return SecondStage(proposed, cluster, log_rho_here)
 
 
@@ -166,8 +170,10 @@ def second_stage(
     """Which chains move to their second candidate; ``first`` are those that were rejected."""
     log_rho_there = np.empty(len(second))
     for mixture, rows in by_island(mixtures, second.points.island):
-        _, log_rho = mixture.markers.clusters.log_responsibilities(second.points.theta[rows])
-        log_rho_there[rows] = log_rho[np.arange(len(rows)), proposal.cluster[rows]]
+        clusters, theta = mixture.markers.clusters, second.points.theta[rows]
+        _, log_rho = clusters.log_responsibilities(theta)
+        _, log_jacobian = clusters.straightened_by(theta, proposal.cluster[rows])
+        log_rho_there[rows] = log_rho[np.arange(len(rows)), proposal.cluster[rows]] - log_jacobian
     log_ratio = second.log_p - state.log_p + log_rho_there - proposal.log_rho_here
     with np.errstate(invalid="ignore"):  # rows that were rejected locally do not use it
         stay_there = log1mexp(log_alpha_global(first, second))
