@@ -158,7 +158,7 @@ class Progress:
         return Progress(state, at_one, (*self.infos, *([] if info is None else [info])), counts)
 
 
-class TooFewAlive(ValueError):
+class TooFewAliveError(ValueError):
     """The reference has too few points with a density: the run cannot start."""
 
 
@@ -482,7 +482,7 @@ def _require_alive(points: Points, n_islands: int) -> None:
     needed = 2 * (points.theta.shape[1] + 1)
     alive = np.bincount(points.island[np.isfinite(points.log_pi)], minlength=n_islands)
     if np.min(alive) < needed:
-        raise TooFewAlive(
+        raise TooFewAliveError(
             f"The density is zero at {len(points) - alive.sum()} of the {len(points)} points "
             f"drawn from the reference; at least {needed * n_islands} with a density are needed "
             "to start. Give a reference that covers the density more closely, return finite log "

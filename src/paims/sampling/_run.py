@@ -21,7 +21,7 @@ from paims.sampling._level import (
     LevelInfo,
     Progress,
     State,
-    TooFewAlive,
+    TooFewAliveError,
     find_missed,
     first_state,
     next_level,
@@ -159,7 +159,7 @@ def _steps(
                 checkpoint.level_done(progress)
             yield progress
             _check_levels(progress, max_levels)
-    except TooFewAlive:
+    except TooFewAliveError:
         if checkpoint is not None:  # It would only be in the way of better settings.
             checkpoint.discard()
         raise
