@@ -36,7 +36,7 @@ from scipy.stats import qmc
 from paims._arrays import FloatArray, IndexArray
 from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
-from paims.emulator._mixture import MixturePrediction
+from paims.emulator._mixture import MixturePrediction, without_exponent
 from paims.emulator._scaling import OutputScaling
 from paims.gp import Coefficients, Posterior, Predictive
 from paims.sampling._path import systematic
@@ -288,7 +288,7 @@ class Ensemble:
 
 def validated(y: FloatArray, mixture: MixturePrediction) -> Validation:
     """Compare a prediction with outputs; none of the squares on the way overflows."""
-    small, exponent = mixture.without_exponent()
+    small, exponent = without_exponent(mixture)
     with np.errstate(over="ignore", under="ignore"):
         reduced = np.ldexp(y, -exponent)
     return validate(reduced, small).in_units(exponent)

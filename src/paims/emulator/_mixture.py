@@ -79,12 +79,6 @@ class MixturePrediction:
         self._joint_fn = joint_fn
         self._n_jobs = n_jobs
 
-    def without_exponent(self) -> tuple[MixturePrediction, int]:
-        """The prediction in units of 2^exponent, with finite squares, and that exponent."""
-        other, exponent = copy(self), self._output.exponent
-        other._output = replace(self._output, exponent=0)
-        return other, exponent
-
     def __repr__(self) -> str:
         return (
             f"<MixturePrediction: {len(self)} points, {len(self.weights)} components "
@@ -255,6 +249,13 @@ class MixturePrediction:
     @property
     def _chunk(self) -> int:
         return max(1, _CHUNK // len(self.weights))
+
+
+def without_exponent(prediction: MixturePrediction) -> tuple[MixturePrediction, int]:
+    """A prediction in units of 2^exponent, in which squares are finite, and that exponent."""
+    other, exponent = copy(prediction), prediction._output.exponent
+    other._output = replace(prediction._output, exponent=0)
+    return other, exponent
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -18,7 +18,7 @@ from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
-from paims.emulator._mixture import MixturePrediction
+from paims.emulator._mixture import MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
@@ -175,7 +175,7 @@ def left_out_of(several: Several) -> Callable[[int], LeaveOneOut]:
     scaled = values @ mapping.loadings + left
 
     def of(j: int) -> LeaveOneOut:
-        small, exponent = joint[j].without_exponent()
+        small, exponent = without_exponent(joint[j])
         found = small.components
         given = Predictive(found.means, found.scales**2, int(found.dof))
         y = np.ldexp(mapping.scalings[j].value(scaled[:, j]), -exponent)
