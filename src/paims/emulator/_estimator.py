@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, Validation
-from paims.emulator._checks import check_choice, refuse_text
+from paims.emulator._checks import check_choice
 from paims.emulator._description import feature_names
 from paims.emulator._ensemble import compress
 from paims.emulator._execution import Execution
@@ -268,8 +268,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Emulator:
         check_choice("goal", self.goal, ("posterior", "optimum", "map"))
         check_choice("predictive", self.predictive, ("student_t", "gaussian"))
-        refuse_text("X", X)
-        refuse_text("y", y)
+        refuse_what_is_no_number("X", X)
+        refuse_what_is_no_number("y", y)
         check_choice("outputs", self.outputs, WAYS)
         table = is_table(y)
         with np.errstate(invalid="ignore"):  # its sum of huge numbers may be inf - inf
@@ -462,7 +462,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._refuse_several("validate")
         scaled = self._scaled(X)
-        refuse_text("y", y)
+        refuse_what_is_no_number("y", y)
         outputs = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64))
         check_consistent_length(scaled, outputs)
         return self.ensemble_.validate(scaled, outputs)
@@ -498,7 +498,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any) -> FloatArray:
         """Inputs ``(k, n_features)``, in the order of those of the runs."""
-        refuse_text("X", X)
+        refuse_what_is_no_number("X", X)
         with np.errstate(invalid="ignore"):
             checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked

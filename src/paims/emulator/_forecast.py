@@ -191,7 +191,11 @@ def _advice(
         advice = "Fewer n_samples take less"
         return advice + (", prior='jointly_robust' a good deal less." if informed else ".")
     settings = []
-    if informed:
+    if len(sizes) > 1:
+        counts = [expected_evaluations(size, posterior.n_params) for size in sizes]
+        settings.append("a single kernel")
+        seconds *= max(counts) / sum(counts)
+    if informed and seconds > _ADVISED:
         quick = _smaller(posterior, "jointly_robust")
         if not posterior.nugget.uses_information:
             faster = seconds_per_evaluation(quick, scheme)
@@ -208,6 +212,8 @@ def _advice(
             seconds *= fewer / size
     if seconds > _ADVISED:
         runs = posterior.n_runs * (_ADVISED / seconds) ** (1.0 / 3.0)
+        if runs < posterior.n_basis + 3:
+            return "There are no settings that would bring it below ten minutes."
         settings.append(f"an even choice of {_round(runs)} of the runs")
     return f"Less than ten minutes: {', '.join(settings)}."
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.special import expit, ndtri
 
-from paims._arrays import Array
+from paims._arrays import Array, refuse_what_is_no_number
 
 
 @runtime_checkable
@@ -156,6 +156,8 @@ class Normal(_Transformed):
     """
 
     def __init__(self, mean: Any, cov: Any = 1.0) -> None:
+        refuse_what_is_no_number("mean", mean)
+        refuse_what_is_no_number("cov", cov)
         self.mean = np.atleast_1d(np.asarray(mean, dtype=float))
         self.n_params = self.mean.size
         matrix = np.asarray(cov, dtype=float)
@@ -302,6 +304,8 @@ def _quantile_fn(distribution: Any) -> Any:
 
 
 def _box(lower: Any, upper: Any) -> tuple[Array, Array]:
+    refuse_what_is_no_number("lower", lower)
+    refuse_what_is_no_number("upper", upper)
     low = np.atleast_1d(np.asarray(lower, dtype=float))
     high = np.atleast_1d(np.asarray(upper, dtype=float))
     low, high = _alike(low, high, "lower", "upper"), _alike(high, low, "upper", "lower")

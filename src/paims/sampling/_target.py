@@ -207,6 +207,11 @@ def _described(error: BaseException | None) -> str:
 
 def checked(raw: Any, theta: Array, vectorized: bool) -> Array:
     """What a density returned as an array of floats, or an error that says what is wrong."""
+    if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
+        raise ValueError(
+            "log_density returned masked values. Return -inf where the density is zero, or NaN "
+            "where it could not be computed."
+        )
     try:
         values = np.asarray(raw)
     except ValueError:
