@@ -285,15 +285,15 @@ def density(posterior: Posterior) -> HyperparameterDensity:
 def affordable_prior(n_runs: int, n_inputs: int) -> str:
     r"""Name of the prior that ``"auto"`` stands for.
 
-    The reference prior where :math:`p n^3 \le 3 \cdot 10^7` and :math:`p \le 10` (a few seconds
-    of work), and beyond that the jointly robust one, which was made to approximate it: it costs
-    no product of matrices for each input, and has a gradient.
+    The reference prior where :math:`p n^3 \le 10^7` and :math:`p \le 10`, and beyond that the
+    jointly robust one, which was made to approximate it: it costs no product of matrices for each
+    input, and has a gradient.
 
     Parameters
     ----------
     n_runs, n_inputs : int
     """
-    affordable = n_inputs <= 10 and n_inputs * float(n_runs) ** 3 <= 3e7
+    affordable = n_inputs <= 10 and n_inputs * float(n_runs) ** 3 <= 1e7
     return "reference" if affordable else "jointly_robust"
 
 

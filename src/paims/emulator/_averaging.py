@@ -43,6 +43,8 @@ AUTO = ("squared_exponential", "matern72", "matern52")
 
 # Fewest points of a run that is one of several: the evidence is then known to about 0.05.
 _LEAST = 500
+# Runs from which "auto" is the kernel whose posterior has the highest top.
+_MANY_RUNS = 250
 # A kernel that weighs less than this is left out: no prediction would show it.
 _NEGLIGIBLE = 0.01
 # Draws that the mixture of left-out runs is made of, and steps towards the stacking weights.
@@ -125,6 +127,13 @@ def candidates(kernel: str | Kernel | Sequence[str | Kernel]) -> tuple[Kernel, .
 def label(kernel: Kernel) -> str:
     """Name of a kernel, with its parameters if it has any."""
     return repr(kernel) if vars(kernel) or kernel.name == Kernel.name else kernel.name
+
+
+def narrow(kernel: object, posteriors: Sequence[Posterior]) -> bool:
+    """Whether "auto" takes one kernel only: with many runs each is costly, and one stands out."""
+    first = posteriors[0]
+    automatic = isinstance(kernel, str) and kernel == "auto" and len(posteriors) > 1
+    return automatic and first.n_runs >= _MANY_RUNS and first.has_gradient
 
 
 def sizes(n_kernels: int, n_samples: int | None, n_params: int) -> list[int | None]:

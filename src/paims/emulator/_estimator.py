@@ -58,14 +58,15 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "auto" (the squared exponential, Matern 7/2 and Matern 5/2), or one or several of your own
         choice: "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an
         object of :mod:`paims.gp`. Several are averaged by their evidence, and those below 1 % are
-        left out. They share the points of the sampler, so that it takes no longer.
+        left out. They share the points of the sampler, so that it takes no longer. With 250 runs
+        or more "auto" takes the one kernel under which the posterior has the highest top.
     mean : str, callable or Basis
         Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
         inputs ``(n, p)`` in your units to regressors ``(n, q)``.
     prior : str, Prior or SciPy distribution(s)
         Of the correlation parameters: "reference", another name of ``paims.gp.PRIORS``, or of
         your own. "auto" is the reference prior where it is affordable, with p inputs and n runs
-        for p <= 10 and p n^3 <= 3e7, and beyond that "jointly_robust", an approximation of it
+        for p <= 10 and p n^3 <= 1e7, and beyond that "jointly_robust", an approximation of it
         made for this purpose; ``posterior_.prior`` says which. Parameters of a prior refer
         to inputs scaled to [0, 1]. One that is improper is limited to the region in which the
         sampler starts.

@@ -14,6 +14,7 @@ from paims.emulator._averaging import (
     KernelEvidence,
     KernelFit,
     candidates,
+    narrow,
     refuse_other_runs,
     sample_kernels,
     sizes,
@@ -30,6 +31,7 @@ from paims.emulator._execution import Execution
 from paims.emulator._forecast import announce
 from paims.emulator._mixture import as_generator
 from paims.emulator._modes import EmulatorMode, ModeTable, describe, draw_table
+from paims.emulator._pilot import highest
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._trend import (
     basis_in_units,
@@ -152,7 +154,10 @@ def fit_runs(
     # Without a seed, that of the checkpoint is as good as another.
     any_seed = asked.random_state is None and execution.checkpoint is not None
     asked_seed = None if any_seed else seed
-    _before_sampling(posteriors, asked, execution, asked_seed)
+    one_kernel = narrow(asked.kernel, posteriors)
+    _before_sampling(posteriors[: 1 if one_kernel else None], asked, execution, asked_seed)
+    if one_kernel:
+        posteriors = [highest(posteriors)]
     kernels, evidence = sample_kernels(posteriors, output, asked, execution, asked_seed)
     used = kernels[0].result.random_state
     if used != seed:  # so that what follows is that of the run in the checkpoint
