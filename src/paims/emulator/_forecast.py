@@ -192,7 +192,9 @@ def _advice(
         return advice + (", prior='jointly_robust' a good deal less." if informed else ".")
     settings = []
     if len(sizes) > 1:
-        counts = [expected_evaluations(size, posterior.n_params) for size in sizes]
+        counts = [
+            sum(n for _, n in expected_evaluations(posterior, size, scheme)) for size in sizes
+        ]
         settings.append("a single kernel")
         seconds *= max(counts) / sum(counts)
     if informed and seconds > _ADVISED:
