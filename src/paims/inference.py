@@ -341,12 +341,12 @@ def leads(posterior: Posterior) -> list[Posterior]:
 def points_of_a_fit(n_params: int, scheme: str | Scheme = "default") -> int:
     """Points at each level that the predictions of an emulator need.
 
-    A thousand give the same scores as two thousand (nine data sets); in many dimensions the
+    Eight hundred give the same scores as two thousand; in many dimensions the
     clusters' covariances need more. The paper's scheme has the sampler's own default.
     """
     if isinstance(scheme, str) and scheme == "paper":
         return default_n_samples(n_params)
-    return max(1000, least_n_samples(n_params))
+    return max(800, least_n_samples(n_params))
 
 
 def sample_posterior(

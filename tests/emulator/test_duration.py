@@ -26,9 +26,9 @@ def costly(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("costly")
 def test_long_fits_are_announced(runs: Runs) -> None:
     posterior = Posterior(*runs)
-    with pytest.warns(LongFitWarning, match=r"about 5 minute.*evaluations of 20 ms") as seen:
+    with pytest.warns(LongFitWarning, match=r"about 4 minute.*evaluations of 20 ms") as seen:
         seconds = duration.announce(posterior, [None], "default", progress=False)
-    assert seconds == pytest.approx(5.0 * 1000 * 3 * 0.02, rel=0.01)
+    assert seconds == pytest.approx(5.0 * 800 * 3 * 0.02, rel=0.01)
     assert "prior='jointly_robust'" in str(seen[0].message)
     assert "checkpoint='fit.h5'" in str(seen[0].message)
     other = Posterior(*runs, prior="jointly_robust")
@@ -46,7 +46,7 @@ def test_short_fits_are_not(runs: Runs) -> None:
 @pytest.mark.usefixtures("costly")
 def test_with_progress_it_is_a_line(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     duration.announce(Posterior(*runs), [None], "default", progress=True)
-    assert capsys.readouterr().err.startswith("The fit will take about 5 minute")
+    assert capsys.readouterr().err.startswith("The fit will take about 4 minute")
 
 
 def test_a_fit_asks(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_hours_are_a_warning_with_progress_too(
 ) -> None:
     monkeypatch.setattr(duration, "seconds_per_evaluation", lambda posterior, scheme: 1.0)
     with pytest.warns(
-        VeryLongFitWarning, match=r"about 4 hours .*Less than ten minutes: "
+        VeryLongFitWarning, match=r"about 3 hours .*Less than ten minutes: "
     ) as seen:
         duration.announce(Posterior(*runs), [None], "default", progress=True)
     assert capsys.readouterr().err == ""

@@ -82,7 +82,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What to predict with: draws of the posterior; the paper's set of nearly optimal points;
         the single best point.
     n_samples : int, optional
-        Points of the sampler at each level; more are slower and more accurate. By default 1000,
+        Points of the sampler at each level; more are slower and more accurate. By default 800,
         or 20 for each parameter and one where that is more; 2000 with the paper's scheme. Several
         kernels share them, but none has fewer than 500 (or all of fewer).
     predictive : {"student_t", "gaussian"}
