@@ -130,7 +130,7 @@ class RobustReference:
     Parameters
     ----------
     prior : JointlyRobust
-        Without the nugget in T.
+        The nugget, if it is in its T, is left out.
     X : (n, p) ndarray
         Runs.
     kernel : Kernel
@@ -141,7 +141,8 @@ class RobustReference:
     def __init__(
         self, prior: JointlyRobust, X: FloatArray, kernel: Kernel, z: SoftUniform | None
     ) -> None:
-        self.prior, self.X, self.kernel, self.z = prior, X, kernel, z
+        self.prior = JointlyRobust(prior.a, prior.b, include_nugget=False)
+        self.X, self.kernel, self.z = X, kernel, z
         self.n_inputs = X.shape[1]
         self.n_params = self.n_inputs + (z is not None)
 
@@ -260,7 +261,7 @@ def reference(posterior: Posterior, scheme: str | Scheme = "default") -> Referen
         lower = getattr(posterior.nugget, "lower", None) if estimated else None
         return PaperReference(shift - power * _LENGTH_PAPER, shift + power * _LENGTH_PAPER, lower)
     prior = posterior.prior
-    if type(prior) is JointlyRobust and not prior.include_nugget:
+    if type(prior) is JointlyRobust:
         z = SoftUniform(*_Z) if estimated else None
         return RobustReference(prior, posterior.X, posterior.kernel, z)
     low, high, width = _length_box(posterior)
