@@ -1,6 +1,6 @@
 """mogp-emulator: maximum of the posterior, fifteen starts, weak priors.
 
-With its default priors, which hold the lengths to the distances between runs, it predicts a constant
+With its default priors, which hold the lengths to distances between runs, it predicts a constant
 on four of the six functions.
 """
 
