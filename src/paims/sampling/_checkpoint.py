@@ -38,6 +38,7 @@ from paims._sealed import (
     write_sealed,
 )
 from paims.sampling._bend import Bend
+from paims.sampling._checkpoint_checks import check_values
 from paims.sampling._clusters import Clusters
 from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._periodic import Circles
@@ -249,14 +250,19 @@ def read_checkpoint(path: Path, every: float = 60.0, n_jobs: int | None = None) 
             _check_version(file, path)
             settings = upgraded_settings(get_json(file, "settings"))
             journal = Journal(_get_journal(file["journal"]))
-            return Checkpoint(path, every, settings, _get_progress(file, n_jobs), journal)
+            progress = _get_progress(file, n_jobs)
+            check_values(settings, progress, journal)
+            return Checkpoint(path, every, settings, progress, journal)
     except CheckpointError:
         raise
     except SealError as error:
         raise CheckpointError(
             f"{str(path)!r} cannot be used as a checkpoint: {error}. {lost}"
         ) from None
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError) as error:
+    except (
+        OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, AttributeError,
+        OverflowError,
+    ) as error:  # fmt: skip
         raise CheckpointError(f"{str(path)!r} cannot be read ({error}). {lost}") from error
 
 
