@@ -7,7 +7,7 @@ JOBS ?= 2
 PEERS_VENV := .venv-peers
 PEERS_REQUIREMENTS := benchmarks/peers/requirements
 
-.PHONY: demo test test-slow test-matrix release check bench bench-peers bench-real docs docs-external clean
+.PHONY: demo test test-slow test-matrix release check bench bench-peers bench-real bench-functions docs docs-external clean
 
 demo: $(VENV)/.app
 	$(BIN)/python -m paims demo --out demo --force
@@ -46,6 +46,12 @@ bench-peers: $(PEERS_VENV)/.peers$(if $(BOTORCH),-botorch)
 bench-real: $(PEERS_VENV)/.peers-botorch
 	$(PEERS_VENV)/bin/python -m benchmarks.real $(REAL)
 	$(PEERS_VENV)/bin/python -m benchmarks.real --summary
+
+# The public functions of UQTestFuns; FUNCTIONS is passed on, e.g. FUNCTIONS="--design 0 1".
+bench-functions: $(PEERS_VENV)/.peers-botorch
+	$(PEERS_VENV)/bin/python -m benchmarks.functions $(FUNCTIONS)
+	$(PEERS_VENV)/bin/python -m benchmarks.functions --weights $(FUNCTIONS)
+	$(PEERS_VENV)/bin/python -m benchmarks.functions --summary
 
 # Runs every cell of every page; a warning, a broken link or a misspelling is an error.
 docs: $(VENV)/.docs

@@ -1,4 +1,4 @@
-"""Are the emulator's predictions calibrated? `python -m benchmarks.calibration [functions|self]`.
+"""Are the emulator's predictions calibrated? `python -m benchmarks.calibration [functions|...]`.
 
 `functions`: random Latin hypercubes of six standard functions, 500 test points each: RMSE relative
 to the output's standard deviation, mean negative log predictive density (of the output divided by
@@ -9,6 +9,10 @@ scikit-learn's GaussianProcessRegressor.
 `self`: simulation-based calibration. Data are simulated from the model itself with a proper prior;
 the ranks of the true parameters among the draws must be uniform and the predictive intervals must
 cover as they say.
+
+`kernels`: the same for the probabilities of kernels (see `benchmarks.odds`).
+
+The kernel is the squared exponential, but for the last.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.stats import qmc
 
 import paims
+from benchmarks import odds
 from paims import simulators
 from paims.diagnostics import crps
 from paims.gp import EstimatedNugget, LogNormal
@@ -54,7 +59,9 @@ NUGGETS: dict[str, dict[str, Any]] = {
 
 def ours(nugget: str, X: Floats, y: Floats, T: Floats, seed: int) -> dict[str, Any]:
     """Predictive distributions with all draws (two families) and with the best point alone."""
-    emulator = paims.Emulator(random_state=seed, n_jobs=1, **NUGGETS[nugget]).fit(X, y)
+    emulator = paims.Emulator(
+        "squared_exponential", random_state=seed, n_jobs=1, **NUGGETS[nugget]
+    ).fit(X, y)
     mixture = emulator.ensemble_
     top = emulator.map_
     best = emulator.posterior_.from_physical(
@@ -74,7 +81,9 @@ def ours(nugget: str, X: Floats, y: Floats, T: Floats, seed: int) -> dict[str, A
 
 def optimum(nugget: str, X: Floats, y: Floats, T: Floats, seed: int) -> dict[str, Any]:
     """The predictive distribution with the paper's nearly optimal set."""
-    emulator = paims.Emulator(goal="optimum", random_state=seed, n_jobs=1, **NUGGETS[nugget])
+    emulator = paims.Emulator(
+        "squared_exponential", goal="optimum", random_state=seed, n_jobs=1, **NUGGETS[nugget]
+    )
     return {f"optimum, {nugget}": emulator.fit(X, y).predict_distribution(T)}
 
 
@@ -258,6 +267,7 @@ def self_calibration(n_replications: int, prior: str, out: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", paims.SamplingWarning)
             emulator = paims.Emulator(
+                "squared_exponential",
                 prior=LogNormal(-1.0, 1.0),
                 nugget=nugget,
                 n_samples=1000,
@@ -286,7 +296,7 @@ def self_calibration(n_replications: int, prior: str, out: str) -> None:
 def main() -> None:
     """Run one experiment."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("experiment", choices=("functions", "self"))
+    parser.add_argument("experiment", choices=("functions", "self", "kernels"))
     parser.add_argument("--number", type=int, default=0, help="designs, or replications")
     parser.add_argument(
         "--only", default="", help="part of 'function: method', or a prior of the nugget"
@@ -295,6 +305,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.experiment == "functions":
         functions(options.number or 20, options.only, options.out)
+    elif options.experiment == "kernels":
+        odds.kernels(options.number or 200)
     else:
         self_calibration(options.number or 200, options.only, options.out)
 

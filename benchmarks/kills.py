@@ -1,119 +1,359 @@
-"""Kill a run with SIGKILL at random moments, go on from its checkpoint, compare the draws.
+"""Send signals to runs at random moments, go on from the checkpoints, compare the draws.
 
-    python -m benchmarks.kills [--kills 20] [--seed 0]
+    python -m benchmarks.kills [--count 200] [--signals SIGINT SIGTERM SIGKILL]
+                               [--executors none threads processes dask] [--seconds 600]
+    python -m benchmarks.kills --table
 
-A run in a process of its own writes its checkpoint after every batch, so that many of the kills
-fall into a write. After each the file has to be readable. When a run comes to its end its draws,
-weights and evidence have to be those of an undisturbed run, to the bit; then the next begins, with
-another seed, until as many kills as asked for have been survived.
+Each run lives in a process of its own, of a process group of its own, until a signal ends it or it
+comes to its end. Then the next process goes on with it, and is sent a signal too, until a run has
+ended by itself: its draws, weights and evidence have to be those of an undisturbed run, to the
+bit. Ctrl-C goes to the whole group, workers included, as a terminal sends it; SIGTERM and SIGKILL
+go to the run alone, and its workers have to be gone soon after.
+
+The density is fast in every other run, so that most signals fall into the sampler's own steps
+(recycling, search, assembly, writing), and slow in the others, so that they fall into batches.
+
+What was seen is appended to `benchmarks/kills.jsonl`, one line for each run; the command goes on
+where it was stopped, and several may run at once with different ``--seed``.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import subprocess
+import json
+import os
+import signal
 import sys
 import tempfile
 import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import paims
-from paims.sampling._checkpoint import read_checkpoint
+from paims.sampling import _checkpoint, _interruptions
 
-_PAUSE = 1e-4  # seconds of a point
+RECORDS = Path(__file__).with_name("kills.jsonl")
+SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
+EXECUTORS = ("none", "threads", "processes", "dask")
+_PAUSE = 3e-5  # seconds of a point, in slow runs
+_HANGS = 120.0  # seconds after which a process is taken to hang
+_SEEDS = 3  # random states of the runs
+_BLOCKED = (signal.SIGINT, signal.SIGTERM)
 
 
 def density(x: np.ndarray) -> np.ndarray:
-    """Two modes, slow enough to be killed in the middle."""
-    time.sleep(_PAUSE * len(x))
+    """Log density of two modes."""
     left = -0.5 * np.sum((x + 0.5) ** 2, axis=1) / 0.02
-    right = -0.5 * np.sum((x - 0.5) ** 2, axis=1) / 0.001
+    right = -0.5 * np.sum((x - 0.5) ** 2, axis=1) / 0.002
     return np.logaddexp(left + np.log(0.3), right + np.log(0.7))
 
 
-def warm_up() -> None:
-    """Import and compile, which is not what is to be killed."""
-    paims.sample(
-        lambda x: -50.0 * np.sum(x**2, axis=1), paims.Uniform([-1.0] * 3, [1.0] * 3), 400,
-        random_state=0, progress=False,
-    )  # fmt: skip
+def slow_density(x: np.ndarray) -> np.ndarray:
+    """Log density of the same, which takes its time."""
+    time.sleep(_PAUSE * len(x))
+    return density(x)
 
 
-def run(seed: int, path: str | None) -> str:
-    """Run to the end; name of everything in the result."""
-    box = paims.Uniform([-3.0] * 3, [3.0] * 3)
+def run(seed: int, path: str | None = None, executor: Any = None) -> paims.SampleResult:
+    """Run to the end, or until it is interrupted."""
+    box = paims.Uniform([-3.0] * 2, [3.0] * 2)
     options = {} if path is None else {"checkpoint": path, "checkpoint_every": 0.02}
-    result = paims.sample(density, box, 400, random_state=seed, progress=False, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", paims.SamplingWarning)
+        return paims.sample(
+            slow_density if seed % 2 else density, box, 200, random_state=seed, progress=False,
+            executor=executor, **options,
+        )  # fmt: skip
+
+
+def digest(result: paims.SampleResult) -> str:
+    """Name of everything in a result."""
     name = hashlib.sha256(repr((result.log_evidence, result.n_evaluations)).encode())
     for array in (result.draws, result.weights, result.log_density, result.levels):
         name.update(array.tobytes())
     return name.hexdigest()
 
 
-def lived(seed: int, path: Path, seconds: float | None) -> str | None:
-    """Result of a process that goes on with the run, or None if it was killed first."""
-    command = [sys.executable, "-m", "benchmarks.kills", "--child", str(path), "--seed", str(seed)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+@contextmanager
+def executor_of(name: str, address: str | None) -> Iterator[Any]:
+    """What a run is given as its executor."""
+    if name == "dask":
+        from distributed import Client  # noqa: PLC0415 - seldom needed
+
+        with Client(address) as client:
+            yield client
+        return
+    fork = get_context("fork")
+    yield {
+        "none": None,
+        "threads": lambda: ThreadPoolExecutor(2),
+        "processes": lambda: ProcessPoolExecutor(2, mp_context=fork),
+    }[name]
+
+
+def live(seed: int, path: str, executor: str, address: str | None, tell: int) -> None:
+    """Be the process of a run: say when signals are welcome, and what became of it."""
+    kind = _interruptions.Interruptions
+    enter, leave, handle = kind.__enter__, kind.__exit__, kind._handle
+    place = ""
+
+    def entered(self: Any) -> Any:
+        result = enter(self)
+        os.write(tell, b"ready\n")
+        return result
+
+    def left(self: Any, *about: Any) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)  # What comes later is not the run's.
+        leave(self, *about)
+
+    def handled(self: Any, number: int, frame: Any) -> None:
+        nonlocal place
+        place = where(frame)
+        handle(self, number, frame)
+
+    kind.__enter__, kind.__exit__ = entered, left  # type: ignore[assignment, method-assign]
+    kind._handle = handled  # type: ignore[method-assign]
     try:
-        output, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return None
-    assert process.returncode == 0
-    return output.strip()
+        with executor_of(executor, address) as made:
+            result = run(seed, path, made)
+        if result.status.name == "converged":
+            answer = digest(result)
+        else:
+            answer = f"{result.status.name} with {len(result.draws)} draws"
+    except KeyboardInterrupt as interruption:
+        answer = "interrupted in level 0" if path in str(interruption) else "lost: no advice"
+    except BaseException:
+        answer = f"lost: {traceback.format_exc()}"
+    os.write(tell, f"{answer}\n{place}".encode())
 
 
-def survive(n_kills: int, seed: int) -> int:
-    """Kill, go on and compare; number of failures."""
-    rng = np.random.default_rng(seed)
-    warm_up()
-    killed, n_runs, failures = 0, 0, 0
+def where(frame: Any) -> str:
+    """In which step of the run a frame is."""
+    steps = {"assemble": "assembly", "recycle": "recycling", "find_missed": "search",
+             "_filled": "batch", "_write": "writing", "open_checkpoint": "reading"}  # fmt: skip
+    found = "elsewhere"
+    while frame is not None:
+        found = steps.get(frame.f_code.co_name, found)  # the outermost
+        frame = frame.f_back
+    return found
+
+
+class Life:
+    """A process that runs, from outside."""
+
+    def __init__(self, seed: int, path: Path, executor: str, address: str | None) -> None:
+        self._read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                os.close(self._read)
+                live(seed, str(path), executor, address, write)
+            finally:
+                os._exit(0)
+        os.close(write)
+        self._said, self.place = b"", ""
+        self._listen(lambda: b"\n" in self._said)
+
+    def _listen(self, enough: Any, seconds: float = _HANGS) -> bool:
+        """Read until that is enough, the process has ended, or time is over."""
+        end = time.monotonic() + seconds
+        os.set_blocking(self._read, False)
+        while not enough():
+            try:
+                more = os.read(self._read, 100_000)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    return False
+                time.sleep(0.001)
+                continue
+            if not more:
+                return True
+            self._said += more
+        return True
+
+    def ended(self, seconds: float) -> bool:
+        """Whether it says what became of it in time."""
+        return self._listen(lambda: False, seconds)
+
+    def send(self, name: str) -> None:
+        """Send a signal as it comes in practice."""
+        number = getattr(signal, name)
+        with suppress(ProcessLookupError):
+            (os.killpg if name == "SIGINT" else os.kill)(self.pid, number)
+
+    def answer(self) -> str:
+        """What became of it, when it is gone."""
+        if not self.ended(_HANGS):
+            os.killpg(self.pid, signal.SIGKILL)
+            self._said += b"lost: it hung"
+        os.close(self._read)
+        os.waitpid(self.pid, 0)
+        answer, _, self.place = self._said.partition(b"\n")[2].decode().partition("\n")
+        return answer
+
+    def leaves_workers(self) -> bool:
+        """Whether processes of its group outlive it by more than some seconds."""
+        for _ in range(1000):
+            try:
+                os.killpg(self.pid, 0)
+            except (ProcessLookupError, PermissionError):
+                return False
+            time.sleep(0.01)
+        os.killpg(self.pid, signal.SIGKILL)
+        return True
+
+
+@cache
+def usual_seconds(seed: int, executor: str, address: str | None) -> float:
+    """Time of a run that nothing disturbs."""
     with tempfile.TemporaryDirectory() as folder:
-        while killed < n_kills:
-            start = time.monotonic()
-            expected = run(seed + n_runs, None)
-            whole = time.monotonic() - start
-            path = Path(folder) / f"run-{n_runs}.h5"
-            while True:
-                wait = rng.uniform(0.0, 1.5 * whole) if killed < n_kills else None
-                found = lived(seed + n_runs, path, wait)
-                if found is not None:
-                    break
-                killed += 1
-                level = "no file yet"
-                if path.exists():
-                    saved = read_checkpoint(path)
-                    n_levels, n_batches = len(saved.progress.infos), len(saved.journal.entries)
-                    level = f"{n_levels} levels, {n_batches} batches"
-                print(f"kill {killed:2d} after {wait:5.2f} s: readable, {level}", flush=True)
-            same = found == expected
-            failures += not same
-            left = [item.name for item in Path(folder).iterdir() if item.suffix == ".tmp"]
-            print(f"run {n_runs}: {'the same to the bit' if same else 'DIFFERENT'}; "
-                  f"{len(left)} temporary file(s) left by kills")  # fmt: skip
-            n_runs += 1
-    print(f"{killed} kills, {n_runs} runs, {failures} differ from the undisturbed run")
-    return failures
+        life = Life(seed, Path(folder) / "run.h5", executor, address)
+        start = time.monotonic()
+        life.answer()
+        return time.monotonic() - start
+
+
+def one_run(
+    name: str, executor: str, seed: int, expected: str, rng: Any, address: str | None
+) -> dict[str, Any]:
+    """Send signals to a run until it has come to its end; what was seen."""
+    seconds = usual_seconds(seed, executor, address)
+    seen: dict[str, Any] = {"signal": name, "executor": executor, "sent": 0, "orphans": 0,
+            "lost": [], "different": 0, "places": {}}  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        for _ in range(12):
+            life = Life(seed, path, executor, address)
+            if life.ended(rng.uniform(0.0, 1.2 * seconds)):
+                found = life.answer()
+                break
+            life.send(name)
+            found = life.answer()
+            if len(found) == 64:  # It came too late.
+                break
+            seen["sent"] += 1
+            seen["places"][life.place] = seen["places"].get(life.place, 0) + 1
+            seen["orphans"] += life.leaves_workers()
+            if found.startswith("lost") or (name != "SIGKILL" and not found):
+                seen["lost"].append(found or "died without a word")
+            if path.exists():
+                _checkpoint.read_checkpoint(path)  # has to be readable
+        else:
+            found = Life(seed, path, executor, address).answer()
+        seen["different"] = int(found != expected)
+        if found != expected:
+            seen["lost"].append(found)
+    return seen
+
+
+def records() -> list[dict[str, Any]]:
+    """What was seen so far."""
+    if not RECORDS.exists():
+        return []
+    return [json.loads(line) for line in RECORDS.read_text().splitlines()]
+
+
+def n_sent(name: str, executor: str) -> int:
+    """Signals of a kind so far."""
+    return sum(
+        seen["sent"]
+        for seen in records()
+        if (seen["signal"], seen["executor"]) == (name, executor)
+    )
+
+
+def table() -> str:
+    """What was seen, in Markdown."""
+    lines = [
+        "| signal | executor | signals | runs | other draws | lost | workers left |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for executor in EXECUTORS:
+        for name in SIGNALS:
+            own = [s for s in records() if (s["signal"], s["executor"]) == (name, executor)]
+            if own:
+                sums = [sum(seen[key] for seen in own) for key in ("sent", "different", "orphans")]
+                lost = sum(len(seen["lost"]) for seen in own)
+                lines.append(
+                    f"| {name} | {executor} | {sums[0]} | {len(own)} | {sums[1]} | {lost} | "
+                    f"{sums[2]} |"
+                )
+    places = Counter[str]()
+    for seen in records():
+        places.update(seen["places"])
+    del places[""]  # of those that could not say
+    total = sum(places.values())
+    fell = (
+        ", ".join(f"{name} {n / total:.1%}" for name, n in places.most_common()) if total else ""
+    )
+    return "\n".join([*lines, "", f"SIGINT and SIGTERM fell into: {fell}."])
+
+
+@contextmanager
+def cluster(wanted: bool) -> Iterator[str | None]:
+    """Start a Dask cluster in processes of its own, if one is wanted; its address."""
+    if not wanted:
+        yield None
+        return
+    import subprocess  # noqa: PLC0415 - seldom needed
+
+    script = (
+        "import sys\nfrom distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        "    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False,"
+        " protocol='tcp', dashboard_address=None) as made:\n"
+        "        print(made.scheduler_address, flush=True)\n        sys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.communicate("")
 
 
 def main() -> None:
-    """Run the benchmark, or one of its lives."""
+    """Run the benchmark, or show what it has found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--signals", nargs="+", default=list(SIGNALS), choices=SIGNALS)
+    parser.add_argument("--executors", nargs="+", default=list(EXECUTORS[:3]), choices=EXECUTORS)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
-    if arguments.child is None:
-        sys.exit(survive(arguments.kills, arguments.seed) > 0)
-    warm_up()
-    print("ready", flush=True)
-    print(run(arguments.seed, arguments.child))
+    if not arguments.table:
+        end = time.monotonic() + arguments.seconds
+        rng = np.random.default_rng(arguments.seed)
+        whole = {}
+        for seed in range(_SEEDS + 1):  # the first compiles, which is not what is to be killed
+            whole[seed] = digest(run(seed))
+        with cluster("dask" in arguments.executors) as address:
+            for executor in arguments.executors:
+                for name in arguments.signals:
+                    while n_sent(name, executor) < arguments.count and time.monotonic() < end:
+                        seed = 1 + int(rng.integers(_SEEDS))
+                        seen = one_run(name, executor, seed, whole[seed], rng, address)
+                        with RECORDS.open("a") as file:
+                            file.write(json.dumps(seen) + "\n")
+                    print(f"{executor}, {name}: {n_sent(name, executor)} signals", flush=True)
+    print(table())
+    sys.exit(any(seen["lost"] or seen["different"] or seen["orphans"] for seen in records()))
 
 
 if __name__ == "__main__":

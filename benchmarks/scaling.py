@@ -26,7 +26,7 @@ import numpy as np
 
 import paims
 from paims.emulator._fit import scaled_posteriors
-from paims.emulator._forecast import OVERHEAD, expected_evaluations, seconds_per_evaluation
+from paims.emulator._forecast import expected_seconds, seconds_per_evaluation
 from paims.inference import density, reference
 
 
@@ -56,12 +56,13 @@ def measure(n: int, p: int, sizes: list[int], limit: float) -> dict[str, Any]:
     for size in sizes:
         if size < 20 * (p + 2):
             continue
-        expected = expected_evaluations(size, p + 1)
-        estimate = expected * (each + OVERHEAD)
-        cell = {"N": size, "estimate": estimate, "whole": None, "evaluations": None}
+        estimate, _, expected = expected_seconds(posterior, [size], "default")
+        cell = {"N": size, "estimate": estimate, "expected": expected}
+        cell |= {"whole": None, "evaluations": None}
         if cell["estimate"] < limit:
             start = time.process_time()
-            emulator = paims.Emulator(n_samples=size, random_state=0, n_jobs=1).fit(X, y)
+            asked = paims.Emulator("squared_exponential", n_samples=size, n_jobs=1)
+            emulator = asked.set_params(random_state=0).fit(X, y)
             cell["whole"] = time.process_time() - start
             cell["evaluations"] = emulator.result_.n_evaluations
         cells.append(cell)
@@ -106,8 +107,7 @@ def report(rows: list[dict[str, Any]]) -> None:
     if not any(whole):
         return
     ratio = [c["whole"] / c["estimate"] for w in whole for c in w]
-    counts = [c["evaluations"] / expected_evaluations(c["N"], r["p"] + 1)
-              for r, w in zip(rows, whole, strict=True) for c in w]  # fmt: skip
+    counts = [c["evaluations"] / c["expected"] for w in whole for c in w]
     print(f"whole fits: measured / estimated seconds {min(ratio):.2f} to {max(ratio):.2f}, median "
           f"{np.median(ratio):.2f}; evaluations / expected {min(counts):.2f} to "
           f"{max(counts):.2f}, median {np.median(counts):.2f}")  # fmt: skip

@@ -1,8 +1,165 @@
-"""Tables."""
+"""Tables of the results, in Markdown, and whether the goals are reached."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-def report(store: object) -> str:
-    """Nothing yet."""
-    return ""
+import numpy as np
+
+from benchmarks.functions import comparison, weights
+from benchmarks.functions.cases import CASES, CHOOSING, INPUTS, SHOWING
+from benchmarks.functions.comparison import METHODS, OURS
+from benchmarks.peers.cells import Record
+from benchmarks.peers.report import Columns, Row, table
+from benchmarks.real.summary import GOALS, _verdict, of
+
+SCORES = ("nlpd", "crps", "rmse", "coverage")
+MINE = "paims"
+SINGLE = ("paims, squared exponential", "paims, Matérn 7/2", "paims, Matérn 5/2")
+OVERALL: Columns = (
+    ("method", "method", "s"),
+    ("functions", "functions", "d"),
+    ("designs", "designs", "d"),
+    ("failed", "lost", "d"),
+    ("nlpd", "nlpd", ".3f"),
+    ("nlpd of paims on these", "mine", ".3f"),
+    ("CRPS", "crps", ".4f"),
+    ("RMSE", "rmse", ".4f"),
+    ("95 % covers", "coverage", ".3f"),
+    ("least of a function", "least", ".3f"),
+    ("processor seconds, median", "seconds", ".1f"),
+)
+WEIGHING: Columns = (
+    ("weights", "way", "s"),
+    ("designs", "designs", "d"),
+    ("nlpd", "nlpd", ".3f"),
+    ("CRPS", "crps", ".4f"),
+    ("RMSE", "rmse", ".4f"),
+    ("95 % covers", "coverage", ".3f"),
+    ("least of a function", "least", ".3f"),
+)
+
+
+def over_functions(rows: Sequence[Row], field: str) -> list[float]:
+    """Mean of a field for each function, over its designs."""
+    by_case: dict[str, list[float]] = {}
+    for row in rows:
+        by_case.setdefault(row["case"], []).append(row[field])
+    return [float(np.mean(values)) for values in by_case.values()]
+
+
+def means(rows: Sequence[Row]) -> Row:
+    """Means over functions of their means, and the least coverage of one."""
+    found: Row = {field: float(np.mean(over_functions(rows, field))) for field in SCORES}
+    found["least"] = min(over_functions(rows, "coverage"))
+    return found | {"designs": len(rows), "functions": len({row["case"] for row in rows})}
+
+
+def overall(records: Sequence[Record]) -> list[Row]:
+    """One row for each method, the best first, beside ours on what the method was tried on."""
+    mine = {(r["case"], r["seed"]): r for r in records if r["method"] == MINE}
+    rows = []
+    for method in METHODS:
+        own = [r for r in records if r["method"] == method]
+        ended = [r for r in own if r["status"] == "ok"]
+        if not ended:
+            continue
+        row = {"method": method, "failed": len(own) - len(ended)} | means(ended)
+        row["seconds"] = float(np.median([r["cpu_seconds"] for r in ended]))
+        same = [mine.get((r["case"], r["seed"])) for r in ended]
+        beside = [r for r in same if r is not None and r["status"] == "ok"]
+        row["mine"] = float(np.mean(over_functions(beside, "nlpd"))) if beside else None
+        rows.append(row)
+    return sorted(rows, key=lambda row: row["nlpd"])
+
+
+def weighing(records: Sequence[Record], names: Sequence[str], setting: str) -> list[Row]:
+    """One row for each way to weigh the kernels, over some of the functions."""
+    own = [r for r in records if r["status"] == "ok" and r["setting"] == setting]
+    own = [r for r in own if r["case"] in names]
+    rows = []
+    for way in dict.fromkeys(way for r in own for way in r["ways"]):
+        each = [{"case": r["case"], **r["ways"][way]} for r in own if way in r["ways"]]
+        rows.append({"way": way} | means(each))
+    return sorted(rows, key=lambda row: row["nlpd"])
+
+
+def worst_ratio(records: Sequence[Record]) -> tuple[float, str]:
+    """Largest RMSE of ours relative to the best peer's on the same design, and where."""
+    worst, where = 0.0, ""
+    for mine in (r for r in records if r["method"] == MINE and r["status"] == "ok"):
+        peers = [
+            r["rmse"]
+            for r in records
+            if r["status"] == "ok"
+            and r["method"] not in OURS
+            and (r["case"], r["seed"]) == (mine["case"], mine["seed"])
+        ]
+        if peers and mine["rmse"] / max(min(peers), 1e-12) > worst:
+            worst = mine["rmse"] / max(min(peers), 1e-12)
+            where = f"{mine['case']}, design {mine['seed']}"
+    return worst, where
+
+
+def verdicts(records: Sequence[Record]) -> list[Row]:
+    """Goals, what was found, and whether that reaches them."""
+    rows = {row["method"]: row for row in overall(records)}
+    if MINE not in rows:
+        return []
+    mine = rows[MINE]
+    better, shown = [], []
+    for method, row in rows.items():
+        if method in SINGLE or method not in OURS:
+            better.append(row["mine"] is not None and row["mine"] < row["nlpd"])
+            shown.append(f"{method} {row['nlpd']:.3f} (ours there {row['mine'] or np.nan:.3f})")
+    ratio, where = worst_ratio(records)
+    covers, least = mine["coverage"], mine["least"]
+    return [
+        _verdict(
+            "mean nlpd better than every single kernel's and every peer's",
+            "; ".join(shown),
+            bool(better) and all(better),
+        ),
+        _verdict("RMSE at most three times the best peer's", f"{ratio:.1f}: {where}", ratio <= 3),
+        _verdict("coverage 0.93 to 0.97 in the mean", f"{covers:.3f}", 0.93 <= covers <= 0.97),
+        _verdict("no function covered less than 0.80", f"{least:.3f}", least >= 0.80),
+    ]
+
+
+def by_function(records: Sequence[Record]) -> str:
+    """A table of mean nlpd: a row for each function, a column for each method."""
+    ended = [r for r in records if r["status"] == "ok"]
+    tried = [method for method in METHODS if any(r["method"] == method for r in ended)]
+    columns = [("function", "case", "s"), ("inputs", "inputs", "d")]
+    columns += [(method, method, ".2f") for method in tried]
+    rows = []
+    for case in CASES:
+        row: dict[str, Any] = {"case": case, "inputs": INPUTS[case]}
+        for method in tried:
+            values = [r["nlpd"] for r in ended if (r["case"], r["method"]) == (case, method)]
+            row[method] = float(np.mean(values)) if values else None
+        if any(row[method] is not None for method in tried):
+            rows.append(row)
+    return table(rows, columns)
+
+
+def report(records: Iterable[Record]) -> str:
+    """The whole page."""
+    records = list(records)
+    compared, weighed = (of(records, part.__name__) for part in (comparison, weights))
+    parts = [table(verdicts(compared), GOALS)] if compared else []
+    if compared:
+        parts.append("**All methods**, each on what it was tried on; means over functions.")
+        parts.append(table(overall(compared), OVERALL))
+        parts.append("**nlpd** by function.")
+        parts.append(by_function(compared))
+    halves = (("decided by", CHOOSING), ("shown on", SHOWING))
+    for setting in weights.SETTINGS:
+        for title, names in halves:
+            rows = weighing(weighed, names, setting)
+            if rows:
+                tried = rows[0]["functions"]
+                parts.append(f"**Ways to weigh {setting}**, {title} these {tried} functions.")
+                parts.append(table(rows, WEIGHING))
+    return "\n\n".join(parts)

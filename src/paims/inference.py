@@ -8,24 +8,38 @@ goes on to the set of its optima.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from paims._arrays import FloatArray
-from paims.gp import BetaNugget, EstimatedNugget, Posterior
+from paims.gp import (
+    BetaNugget,
+    EstimatedNugget,
+    JointlyRobust,
+    Kernel,
+    Posterior,
+    UniformNugget,
+)
+from paims.gp._nugget import LOWER_BOUND
 from paims.sampling import Mode, Reference, SampleResult, Scheme, SoftUniform, sample
 from paims.sampling._modes import climb, connect
+from paims.sampling._sample import default_n_samples, least_n_samples
 
 __all__ = [
     "HyperparameterDensity",
     "PaperReference",
+    "RobustReference",
+    "affordable_prior",
     "connect_modes",
     "density",
     "find_best",
+    "leads",
+    "points_of_a_fit",
     "reference",
     "sample_posterior",
 ]
@@ -37,6 +51,13 @@ _LENGTH = (-3.0, 5.0, 0.5)
 _LENGTH_PAPER = 3.5
 # Of z, the logit of the nugget: from 1e-10.4 to 0.88, with tails.
 _Z = (-24.0, 2.0, 1.0)
+# Runs from which the reference prior is led to by the jointly robust one; runs from which, with
+# many parameters, fewer runs lead, and how many times fewer. With few parameters that does not
+# pay: from two fifths of a smooth function's runs it takes as many levels as from the prior.
+_SOME_RUNS = 40
+_MANY_RUNS = 250
+_FEWER_RUNS = 2.5
+_MANY_PARAMS = 12
 
 
 class PaperReference:
@@ -99,6 +120,76 @@ class PaperReference:
         )
 
 
+class RobustReference:
+    r"""The jointly robust prior of :math:`\log\phi`, drawn exactly; z as in the soft box.
+
+    :math:`T = \sum_l C_l b_l` is Gamma(a + p, b) and its shares are uniform on the simplex
+    (Gu 2019), with inverse ranges :math:`b_l`; a density in :math:`\log\phi`. In many dimensions
+    it lies far nearer to a posterior under this prior than a box does.
+
+    Parameters
+    ----------
+    prior : JointlyRobust
+        Without the nugget in T.
+    X : (n, p) ndarray
+        Runs.
+    kernel : Kernel
+    z : SoftUniform or None
+        Distribution of an estimated nugget's z.
+    """
+
+    def __init__(
+        self, prior: JointlyRobust, X: FloatArray, kernel: Kernel, z: SoftUniform | None
+    ) -> None:
+        self.prior, self.X, self.kernel, self.z = prior, X, kernel, z
+        self.n_inputs = X.shape[1]
+        self.n_params = self.n_inputs + (z is not None)
+
+    def quantile(self, u: FloatArray) -> FloatArray:
+        """Map the unit cube: one coordinate gives T, p - 1 break the stick of its shares."""
+        p = self.n_inputs
+        scales, rate = self.prior.scales(self.X)
+        total = gammaincinv(self.prior.a + p, u[:, 0]) / rate
+        share, left = np.empty((len(u), p)), np.ones(len(u))
+        for i in range(p - 1):
+            # Of a uniform point of the simplex the next share is Beta(1, p - 1 - i) of the rest.
+            kept = (1.0 - u[:, 1 + i]) ** (1.0 / (p - 1 - i))
+            share[:, i], left = left * (1.0 - kept), left * kept
+        share[:, p - 1] = left
+        tiny = np.finfo(float).tiny
+        inverse = np.maximum(total[:, None] * share / scales, tiny)
+        log_phi = -self.kernel.phi_power * np.log(inverse)
+        if self.z is None:
+            return np.asarray(log_phi)
+        return np.column_stack([log_phi, self.z.quantile(u[:, p:])])
+
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return ``n`` independent draws, shape ``(n, n_params)``."""
+        return self.quantile(rng.random((n, self.n_params)))
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Normalised log density in u."""
+        log_phi, z = x[:, : self.n_inputs], x[:, self.n_inputs :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = self.prior.log_density(
+                log_phi, nugget=np.zeros(len(x)), X=self.X, kernel=self.kernel
+            )
+        value = np.where(np.isnan(value), -np.inf, value)
+        return np.asarray(value if self.z is None else value + self.z.log_density(z))
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Gradient of the log density."""
+        slope, _ = self.prior.gradient(
+            x[:, : self.n_inputs], nugget=np.zeros(len(x)), X=self.X, kernel=self.kernel
+        )
+        if self.z is None:
+            return slope
+        return np.hstack([slope, self.z.gradient(x[:, self.n_inputs :])])
+
+    def __repr__(self) -> str:
+        return f"RobustReference({self.prior!r}, n_inputs={self.n_inputs}, z={self.z!r})"
+
+
 @dataclass(frozen=True)
 class HyperparameterDensity:
     """The posterior of u, made proper where its prior is not.
@@ -125,6 +216,13 @@ class HyperparameterDensity:
             "nugget": repr(posterior.nugget),
             **{name: _named(array) for name, array in posterior.identity.items()},
         }
+
+    @property
+    def value_and_gradient(self) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None:
+        """Log densities and gradients; None if the posterior has none."""
+        if self.bounds is not None or not self.posterior.has_gradient:
+            return None
+        return self.posterior.value_and_gradient
 
     def __call__(self, u: FloatArray) -> FloatArray:
         """Log densities ``(m,)``, not normalised."""
@@ -161,6 +259,10 @@ def reference(posterior: Posterior, scheme: str | Scheme = "default") -> Referen
     if isinstance(scheme, str) and scheme == "paper":
         lower = getattr(posterior.nugget, "lower", None) if estimated else None
         return PaperReference(shift - power * _LENGTH_PAPER, shift + power * _LENGTH_PAPER, lower)
+    prior = posterior.prior
+    if type(prior) is JointlyRobust and not prior.include_nugget:
+        z = SoftUniform(*_Z) if estimated else None
+        return RobustReference(prior, posterior.X, posterior.kernel, z)
     low, high, width = _length_box(posterior)
     if estimated:
         low, high, width = np.append(low, _Z[0]), np.append(high, _Z[1]), np.append(width, _Z[2])
@@ -180,6 +282,73 @@ def density(posterior: Posterior) -> HyperparameterDensity:
     return HyperparameterDensity(posterior, bounds)
 
 
+def affordable_prior(n_runs: int, n_inputs: int) -> str:
+    r"""Name of the prior that ``"auto"`` stands for.
+
+    The reference prior where :math:`p n^3 \le 3 \cdot 10^7` and :math:`p \le 10` (a few seconds
+    of work), and beyond that the jointly robust one, which was made to approximate it: it costs
+    no product of matrices for each input, and has a gradient.
+
+    Parameters
+    ----------
+    n_runs, n_inputs : int
+    """
+    affordable = n_inputs <= 10 and n_inputs * float(n_runs) ** 3 <= 3e7
+    return "reference" if affordable else "jointly_robust"
+
+
+def leads(posterior: Posterior) -> list[Posterior]:
+    """Cheaper posteriors that lead to one, the cheapest first.
+
+    Many runs of many inputs are led to by fewer of them, and the reference prior by the jointly
+    robust one. Empty where the posterior itself costs little, and for a prior of one's own.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    """
+    prior, nugget = posterior.prior, posterior.nugget
+    if type(posterior) is not Posterior:
+        return []
+    if not (prior.uses_information or type(prior) is JointlyRobust):
+        return []
+    if nugget.uses_information:
+        nugget = EstimatedNugget(UniformNugget(), getattr(nugget, "lower", LOWER_BOUND))
+    robust = prior if type(prior) is JointlyRobust else JointlyRobust()
+    order = np.random.default_rng(0).permutation(posterior.n_runs)
+    found = []
+    size = posterior.n_runs if posterior.n_params >= _MANY_PARAMS else 0
+    while size >= _MANY_RUNS:
+        size = int(size / _FEWER_RUNS)
+        found.append(np.sort(order[:size]))
+    chosen = [np.asarray(rows) for rows in reversed(found)]
+    if prior.uses_information and posterior.n_runs >= _SOME_RUNS:
+        chosen.append(np.arange(posterior.n_runs))
+    return [
+        Posterior(
+            posterior.X[rows],
+            posterior.y[rows],
+            posterior.kernel,
+            posterior.mean,
+            robust,
+            nugget,
+            n_jobs=posterior.n_jobs,
+        )
+        for rows in chosen
+    ]
+
+
+def points_of_a_fit(n_params: int, scheme: str | Scheme = "default") -> int:
+    """Points at each level that the predictions of an emulator need.
+
+    A thousand give the same scores as two thousand (nine data sets); in many dimensions the
+    clusters' covariances need more. The paper's scheme has the sampler's own default.
+    """
+    if isinstance(scheme, str) and scheme == "paper":
+        return default_n_samples(n_params)
+    return max(1000, least_n_samples(n_params))
+
+
 def sample_posterior(
     posterior: Posterior,
     n_samples: int | None = None,
@@ -194,10 +363,13 @@ def sample_posterior(
     Parameters
     ----------
     posterior : Posterior
-    n_samples, scheme, progress, executor
+    n_samples : int, optional
+        By default as many as :func:`points_of_a_fit` says.
+    scheme, progress, executor
         As in :func:`paims.sample`.
     **options
-        Its other arguments, but for the density and the names, which are those of the posterior.
+        Its other arguments, but for the density, its leads and the names, which are those of the
+        posterior.
 
     Returns
     -------
@@ -207,11 +379,16 @@ def sample_posterior(
     if executor is not None:  # As many threads as workers are enough.
         posterior = copy(posterior)
         posterior.n_jobs = 1
+    by_paper = isinstance(scheme, str) and scheme == "paper"
+    ahead = [] if by_paper else leads(posterior)
+    if n_samples is None:
+        n_samples = points_of_a_fit(posterior.n_params, scheme)
     return sample(
         density(posterior),
-        reference(posterior, scheme),
+        reference(ahead[0] if ahead else posterior, scheme),
         n_samples,
         scheme=scheme,
+        lead=[density(cheaper) for cheaper in ahead],
         names=posterior.parameter_names,
         progress=progress,
         executor=executor,

@@ -311,7 +311,8 @@ def test_a_fit_of_hours_wants_consent(
     from paims.emulator import _forecast
 
     monkeypatch.setattr(_forecast, "seconds_per_evaluation", lambda posterior, scheme: 9.0)
-    command = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", "300")
+    command = ("fit", runs, "-y", "y", "--ignore", "label", "--samples", "300",
+               "--kernel", "matern52")  # fmt: skip
     refused = invoke(*command)
     assert refused.exit_code == 2
     assert "paims: The fit will take about 9 hours and" in refused.stderr

@@ -24,6 +24,11 @@ TABLES: dict[str, tuple[str | bytes, tuple[str, ...], str]] = {
     "nan": ("x,y\n1,nan\n", (), "runs.csv, row 2, column 'y': 'nan' is not a finite number."),
     "infinity": ("x,y\n1,-inf\n", (), "column 'y': '-inf' is not a finite number."),
     "underscore": ("x,y\n1,1_000\n", (), "column 'y': '1_000' is not a number."),
+    "label": (
+        "x,y\n9007199254740992,1\n9007199254740993,2\n", (),
+        "runs.csv, row 3, column 'x': '9007199254740993' has more digits than a number here can "
+        "keep; is it a label?",
+    ),
     "decimal comma": (
         "x;y\n1;2,5\n", (), "column 'y': '2,5' is not a number; write decimals with a point.",
     ),

@@ -38,6 +38,7 @@ def test_a_few_outputs(invoke: Invoke, tables: Path) -> None:
     names = ["a", "b [bold]", "same"]
     asked = [part for name in names for part in ("--output", name)]
     common = ["--inputs", "u,v", "--samples", "200", "--prior", "jointly_robust"]
+    common += ["--kernel", "squared_exponential"]
     fitted = invoke("fit", "runs.csv", *asked, *common)
     assert fitted.exit_code == 0
     assert "Emulator of 3 outputs" in fitted.stdout
@@ -70,6 +71,7 @@ def test_a_few_outputs(invoke: Invoke, tables: Path) -> None:
 
 def test_a_field_by_a_pattern(invoke: Invoke, tables: Path) -> None:
     options = ["--inputs", "u,v", "--samples", "200", "--prior", "jointly_robust", "--json"]
+    options += ["--kernel", "squared_exponential"]
     fitted = invoke("fit", "runs.csv", "--output", "t*", *options)
     assert fitted.exit_code == 0
     facts = json.loads(fitted.stdout)

@@ -148,7 +148,7 @@ def test_a_fit_of_hours_asks(tmp_path: Path, answer: str) -> None:
         "import sys\nfrom paims.emulator import _forecast\n"
         "_forecast.seconds_per_evaluation = lambda *a: 9.0\nfrom paims.cli import main\nmain()\n"
     )
-    command = ["fit", "runs.csv", "-y", "y", "--samples", "300"]
+    command = ["fit", "runs.csv", "-y", "y", "--samples", "300", "--kernel", "matern52"]
     terminal = Terminal(command, tmp_path, program=[str(tmp_path / "slow.py")])
     try:
         terminal.wait_for(lambda text: "Start it all the same" in text)

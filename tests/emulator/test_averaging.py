@@ -302,7 +302,7 @@ def test_a_checkpoint_of_others_is_refused_before_any_sampling(
             (runs, {"random_state": 2}, "random_state is"),
             (runs, {"goal": "optimum"}, "goal is 'optimum' here and 'posterior' in the file"),
             (runs, {"n_samples": 400}, "n_samples is 400 here and 300 in the file"),
-            (runs, {"n_samples": None}, "n_samples is 1000 here and 300 in the file"),
+            (runs, {"n_samples": None}, "n_samples is 500 here and 300 in the file"),
             (runs, {"scheme": "paper"}, "scheme "),
             (runs, {"kernel": ["matern32", "matern72"]}, "density kernel is"),
         ):

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import paims
+from paims.gp import Posterior
 
 RNG = np.random.default_rng(5)
 X = RNG.random((14, 2))
@@ -229,3 +230,65 @@ def test_log_posterior_needs_a_nugget_that_is_estimated() -> None:
     with pytest.raises(ValueError, match="nugget is estimated"):
         fit().log_posterior([[1.0, 1.0]])
     assert np.isfinite(fit(nugget=1e-4).log_posterior([[1.0, 1.0]])).all()
+
+
+def as_dates(values: np.ndarray) -> np.ndarray:
+    return np.datetime64("2020-01-01") + np.round(1e3 * values).astype("timedelta64[D]")
+
+
+def mixed(column: Any) -> pd.DataFrame:
+    return pd.DataFrame({"a": X[:, 0], "b": column})
+
+
+#: Inputs of which NumPy makes numbers without a word, and what is said of them.
+SILENT: dict[str, tuple[Any, str]] = {
+    "masked": (np.ma.masked_greater(X, 0.9), "masked array with"),
+    "dates": (as_dates(X), "dates or times"),
+    "durations": (as_dates(X) - as_dates(X[:1]), "dates or times"),
+    "dates in a frame": (mixed(as_dates(X[:, 1])), "dates or times"),
+    "dates with a zone": (mixed(pd.to_datetime(as_dates(X[:, 1]), utc=True)), "dates or times"),
+    "durations in a frame": (mixed(as_dates(X[:, 1]) - as_dates(X[:1, 1])), "dates or times"),
+    "dates as objects": (as_dates(X).astype("M8[s]").astype(object), "dates or times"),
+    "integers beyond 2^53": (np.arange(28).reshape(14, 2) + 2**60 + 1, "would be rounded"),
+    "unsigned": (
+        np.arange(28, dtype=np.uint64).reshape(14, 2) + np.uint64(2**63 + 1),
+        "would be rounded",
+    ),
+    "integers of Python": ([[i, 2**70 + 1] for i in range(14)], "would be rounded"),
+    "integers in a frame": (mixed(np.arange(14) + 2**60 + 1), "would be rounded"),
+    "the least integer but one": (np.full((14, 2), -(2**63) + 1), "would be rounded"),
+    "records": (np.zeros((14, 2), dtype=[("a", float), ("b", float)]), "records"),
+    "numbers in bytes": (X.astype("S8"), "text"),
+}
+
+
+@pytest.mark.parametrize("case", list(SILENT))
+def test_what_numpy_would_take_for_numbers(case: str) -> None:
+    values, message = SILENT[case]
+    with pytest.raises(ValueError, match=f"X .*{message}"):
+        fit(values)
+    with pytest.raises(ValueError, match=f"X .*{message}"):
+        fit().predict(values)
+    if not isinstance(values, pd.DataFrame):
+        column = np.ma.array(values)[:, 1] if case == "masked" else np.array(values)[:, 1]
+        with pytest.raises(ValueError, match=f"y .*{message}"):
+            fit(X, column)
+        with pytest.raises(ValueError, match=f"y .*{message}"):
+            fit().validate(X, column)
+        with pytest.raises(ValueError, match=f"y .*{message}"):
+            fit().predict_distribution(X).cdf(column)
+        with pytest.raises(ValueError, match=message):
+            Posterior(X, column)
+
+
+def test_what_is_a_number_after_all() -> None:
+    expected = fit().predict(X)
+    # No value is masked; a double can hold the integer; true and false are 1 and 0.
+    np.testing.assert_array_equal(fit(np.ma.array(X), np.ma.array(Y)).predict(X), expected)
+    powers = X.copy()
+    powers[:, 0] = np.arange(14) * 2.0**60
+    whole = [[int(a), b] for a, b in powers]
+    np.testing.assert_array_equal(fit(whole).predict(powers), fit(powers).predict(powers))
+    flags = np.column_stack([X[:, 0], X[:, 1] > 0.5])
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0.5})
+    np.testing.assert_array_equal(fit(frame).predict(frame), fit(flags).predict(flags))

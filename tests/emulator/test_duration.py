@@ -12,6 +12,7 @@ from paims import _memory
 from paims.emulator import LongFitWarning, VeryLongFitWarning
 from paims.emulator import _forecast as duration
 from paims.gp import Posterior
+from paims.inference import affordable_prior
 
 Runs = tuple[np.ndarray, np.ndarray]
 
@@ -25,27 +26,27 @@ def costly(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("costly")
 def test_long_fits_are_announced(runs: Runs) -> None:
     posterior = Posterior(*runs)
-    with pytest.warns(LongFitWarning, match=r"about 8 minute.*evaluations of 20 ms") as seen:
+    with pytest.warns(LongFitWarning, match=r"about 5 minute.*evaluations of 20 ms") as seen:
         seconds = duration.announce(posterior, [None], "default", progress=False)
-    assert seconds == pytest.approx(4.0 * 2000 * 3 * 0.02, rel=0.01)
+    assert seconds == pytest.approx(5.0 * 1000 * 3 * 0.02, rel=0.01)
     assert "prior='jointly_robust'" in str(seen[0].message)
     assert "checkpoint='fit.h5'" in str(seen[0].message)
     other = Posterior(*runs, prior="jointly_robust")
     with pytest.warns(LongFitWarning) as seen:
         duration.announce(other, [20000], "default", progress=False)
-    assert "about 80 minute" in str(seen[0].message)
+    assert "about 100 minute" in str(seen[0].message)
     assert "jointly_robust" not in str(seen[0].message)
 
 
 @pytest.mark.usefixtures("costly")
 def test_short_fits_are_not(runs: Runs) -> None:
-    assert duration.announce(Posterior(*runs), [200], "default", progress=False) < 60.0
+    assert duration.announce(Posterior(*runs), [150], "default", progress=False) < 60.0
 
 
 @pytest.mark.usefixtures("costly")
 def test_with_progress_it_is_a_line(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     duration.announce(Posterior(*runs), [None], "default", progress=True)
-    assert capsys.readouterr().err.startswith("The fit will take about 8 minute")
+    assert capsys.readouterr().err.startswith("The fit will take about 5 minute")
 
 
 def test_a_fit_asks(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,12 +60,12 @@ def test_hours_are_a_warning_with_progress_too(
 ) -> None:
     monkeypatch.setattr(duration, "seconds_per_evaluation", lambda posterior, scheme: 1.0)
     with pytest.warns(
-        VeryLongFitWarning, match=r"about 7 hours .*Less than ten minutes: "
+        VeryLongFitWarning, match=r"about 4 hours .*Less than ten minutes: "
     ) as seen:
         duration.announce(Posterior(*runs), [None], "default", progress=True)
     assert capsys.readouterr().err == ""
-    # 4 * 3 evaluations for each point; the third power of the runs brings the rest.
-    assert "n_samples=1000, an even choice of" in str(seen[0].message)
+    # 5 * 3 evaluations for each point; the third power of the runs brings the rest.
+    assert "n_samples=500, an even choice of" in str(seen[0].message)
 
 
 def test_what_is_advised_takes_less_than_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +80,10 @@ def test_what_is_advised_takes_less_than_ten_minutes(monkeypatch: pytest.MonkeyP
     with pytest.warns(VeryLongFitWarning) as seen:
         duration.announce(posterior, [None], "default", progress=False)
     advice = str(seen[0].message).split("Less than ten minutes: ")[1]
-    words = ("prior='jointly_robust', n_samples=1000, an even choice of ", " of the runs.")
+    words = ("prior='jointly_robust', n_samples=500, an even choice of ", " of the runs.")
     assert advice.startswith(words[0])
     n_runs = int(advice.removeprefix(words[0]).split(words[1])[0])
-    seconds = 4 * 1000 * 3 * (1e-3 * (n_runs / 100) ** 3 + duration.OVERHEAD)
+    seconds = 5 * 500 * 3 * (1e-3 * (n_runs / 100) ** 3 + duration.OVERHEAD)
     assert 300.0 < seconds < 600.0
 
 
@@ -140,8 +141,21 @@ def test_compilation_is_not_measured(runs: Runs, monkeypatch: pytest.MonkeyPatch
 
 
 def test_expected_evaluations_are_about_right(emulator: paims.Emulator) -> None:
-    expected = duration.expected_evaluations(500, 3)
+    ((_, expected),) = duration.expected_evaluations(emulator.posterior_, 500)
     assert 0.3 < emulator.result_.n_evaluations / expected < 3.0
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "n_leads"), [(30, 2, 0), (60, 2, 1), (300, 2, 0), (300, 12, 1)]
+)
+def test_what_leads_is_forecast_too(n: int, p: int, n_leads: int) -> None:
+    X = np.random.default_rng(0).random((n, p))
+    prior = affordable_prior(n, p)
+    posterior = Posterior(X, np.sin(X.sum(axis=1)), prior=prior)
+    found = duration.expected_evaluations(posterior, None)
+    assert len(found) == n_leads + 1
+    assert found[-1][0] is posterior
+    assert found[0][1] > found[-1][1] or not n_leads
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.emulator.conftest import design, wave
 from tests.emulator.test_summaries import correlation, regression
 
 import paims
-from paims import diagnostics
+from paims import diagnostics, report, simulators
 
 Runs = tuple[np.ndarray, np.ndarray]
 
@@ -98,3 +98,48 @@ def test_bad_held_out_runs(emulator: paims.Emulator, runs: Runs) -> None:
     named.validate(pd.DataFrame(X, columns=["a", "b"]), y)
     with pytest.raises(ValueError, match="feature names"):
         named.validate(pd.DataFrame(X, columns=["b", "a"]), y)
+
+
+@pytest.fixture(scope="module")
+def plain() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Runs of Branin's function, and others."""
+    branin = simulators.branin
+    X, held_out = branin.design(18, 4), branin.design(30, 9)
+    return X, branin(X), held_out, branin(held_out)
+
+
+@pytest.mark.parametrize("exponent", [664, -532, -1010, 980])
+def test_units_beyond_the_square_root_of_doubles(
+    plain: tuple[np.ndarray, ...], exponent: int
+) -> None:
+    """Outputs whose squares overflow, or are zero: a power of two changes no digit."""
+    X, y, held_out, truth = plain
+    one, other = (
+        paims.Emulator("squared_exponential", random_state=0, n_samples=300).fit(X, np.ldexp(y, e))
+        for e in (0, exponent)
+    )
+    left, left_other = one.leave_one_out(), other.leave_one_out()
+    seen, seen_other = (
+        one.validate(held_out, truth),
+        other.validate(held_out, np.ldexp(truth, exponent)),
+    )
+    for a, b in ((left.summary, left_other.summary), (seen.scores, seen_other.scores)):
+        for name in ("rmse", "crps", "crps_error"):
+            assert getattr(b, name) == np.ldexp(getattr(a, name), exponent) > 0.0
+        assert b.nlpd == pytest.approx(a.nlpd + exponent * np.log(2.0), rel=1e-12)
+        assert (b.q2, b.coverage_95) == (a.q2, a.coverage_95)
+        assert b.coverage_95 > 0.8
+    np.testing.assert_array_equal(left_other.standardised, left.standardised)
+    np.testing.assert_array_equal(left_other.std, np.ldexp(left.std, exponent))
+    for a, b in ((left, left_other), (seen, seen_other)):
+        assert [passed for passed, _ in a.checks.values()] == [
+            passed for passed, _ in b.checks.values()
+        ]
+    facts = report.study(other, (held_out, np.ldexp(truth, exponent)))
+    trust = report.answers(facts)[0]
+    assert trust.short == report.answers(report.study(one, (held_out, truth)))[0].short
+    assert "nan" not in trust.text
+    assert "inf" not in trust.text
+    page = report.render_report(other, numbers=facts)
+    assert ">inf<" not in page
+    assert ">nan<" not in page

@@ -37,8 +37,8 @@ Y = outputs(X)
 
 
 def emulator(way: str = "auto", **settings: Any) -> paims.Emulator:
-    quick = {"n_samples": 200, "prior": "jointly_robust", "random_state": 0, "outputs": way}
-    return paims.Emulator(**quick | settings)
+    quick = {"n_samples": 200, "prior": "jointly_robust", "kernel": "squared_exponential"}
+    return paims.Emulator(**quick | {"random_state": 0, "outputs": way} | settings)
 
 
 @cache
@@ -126,7 +126,8 @@ def test_sum_of_shared_outputs_is_the_process_of_the_sum() -> None:
     draw = shared.draws[best : best + 1]
     scale = np.array([s.scale * 2.0**s.exponent for s in shared.outputs])
     total = shared.posterior.Y @ scale
-    process = Posterior(shared.posterior.X, total, prior="jointly_robust")
+    kernel = shared.posterior.kernel
+    process = Posterior(shared.posterior.X, total, kernel, prior="jointly_robust")
     truth = process.predict(draw, shared.inputs.apply(NEW))
     one = shared.single(0)
     residuals = shared.posterior.residuals(draw[0])
@@ -280,7 +281,8 @@ KILLED = """
         cls.__call__ = counting(cls.__call__)
     data = np.load(sys.argv[4])
     paims.Emulator(
-        n_samples=200, prior="jointly_robust", random_state=0, outputs=way
+        n_samples=200, prior="jointly_robust", kernel="squared_exponential", random_state=0,
+        outputs=way,
     ).fit(data["X"], data["Y"], checkpoint=path, checkpoint_every=0.01)
 """
 

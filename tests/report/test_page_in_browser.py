@@ -185,7 +185,11 @@ def test_sliders_move_several_outputs(way: str, page: Any, tmp_path: Path) -> No
     points = np.linspace(0.0, 1.0, 20 if way == "components" else 2)
     Y = np.exp(-((points - X[:, :1]) ** 2)) * (1.0 + X[:, 1:])
     emulator = paims.Emulator(
-        random_state=0, n_samples=200, prior="jointly_robust", outputs=way
+        random_state=0,
+        n_samples=200,
+        prior="jointly_robust",
+        kernel="squared_exponential",
+        outputs=way,
     ).fit(X, Y)
     path = tmp_path / "report.html"
     path.write_text(render_report(emulator), encoding="utf-8")

@@ -147,10 +147,10 @@ class TestPieces:
     def sizes(self, cost: float, n: int, every: float | None = None) -> list[int]:
         noting = self.Noting(cost)
         workers = Workers(noting, every, None)
-        theta = np.arange(float(n))[:, None]
+        theta, density = np.arange(float(n))[:, None], Density(lambda x: x[:, 0])
         for _ in range(2):  # the first measures the cost
             values = np.full(n, np.nan)
-            for rows, answer in workers(Density(lambda x: x[:, 0]), theta):
+            for rows, answer in workers(density, theta):
                 values[rows] = answer.values
             np.testing.assert_array_equal(values, theta[:, 0])
         return noting.sizes

@@ -194,3 +194,13 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 def test_bad_input_is_refused_with_what_came(make: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         make()
+
+
+@pytest.mark.parametrize(
+    "bound", [np.array(["2020-01-01"], "M8[D]"), "0.5", np.ma.masked_equal([1.0], 1.0), 2**60 + 1]
+)
+def test_bounds_that_are_no_numbers(bound: object) -> None:
+    with pytest.raises(ValueError, match=r"text|dates|masked|rounded"):
+        paims.Uniform(bound, 2.0**70)
+    with pytest.raises(ValueError, match=r"text|dates|masked|rounded"):
+        paims.Normal(bound, [1.0])

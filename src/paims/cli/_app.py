@@ -143,8 +143,11 @@ def fit(
     mean: Annotated[str, typer.Option(help="Trend: {means}.")] = "linear",
     prior: Annotated[
         str,
-        typer.Option(help="Of the length-scales: {priors}; jointly_robust is for many runs."),
-    ] = "reference",
+        typer.Option(
+            help="Of the length-scales: {priors}; auto: reference where it is affordable, "
+            "jointly_robust beyond."
+        ),
+    ] = "auto",
     nugget: Annotated[
         str, typer.Option(help="Noise: 'estimate', or a fixed share of the variance such as 0.")
     ] = "estimate",

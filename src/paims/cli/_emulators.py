@@ -126,10 +126,9 @@ def write_report(
     from paims.report import (  # noqa: PLC0415 - slow to import
         answers,
         render_report,
-        several_answers,
-        several_study,
         study,
     )
+    from paims.report._several import several_answers, several_study  # noqa: PLC0415
 
     several = hasattr(emulator, "outputs_")
     with collected_warnings(), working("Computing diagnostics and drawing figures", quiet):

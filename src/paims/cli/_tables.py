@@ -27,6 +27,7 @@ from paims.cli._streams import read_input, write_output
 STANDARD = "-"
 _PARQUET = (".parquet", ".pq")
 _TABBED = (".tsv", ".tab")
+_EXACT = 2**53  # From here on two integers can be one double.
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,11 @@ def _number(cell: Any) -> float:
     if text is None or text == "":
         raise ValueError("the cell is empty")
     try:
-        value = float(text)
+        value = None if isinstance(text, bytes) else float(text)
     except (TypeError, ValueError):
         value = None
+    except OverflowError:
+        value = math.inf
     if value is None or (isinstance(text, str) and "_" in text):
         hint = ""
         if isinstance(text, str) and text.count(",") == 1:
@@ -106,7 +109,17 @@ def _number(cell: Any) -> float:
         raise ValueError(f"{text!r} is not a number{hint}")
     if not math.isfinite(value):
         raise ValueError(f"{text!r} is not a finite number")
+    if abs(value) >= _EXACT and _is_rounded(text, value):
+        raise ValueError(f"{text!r} has more digits than a number here can keep; is it a label?")
     return value
+
+
+def _is_rounded(text: Any, value: float) -> bool:
+    """Whether a whole number is not what a double makes of it."""
+    try:
+        return int(text) != int(value)
+    except ValueError:
+        return False  # 1e300, or 12345678901234567890.5
 
 
 def read_table(source: str) -> Table:

@@ -15,7 +15,7 @@ is smoothed, above 0.7 the result for that run is not reliable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,20 @@ class LeaveOneOut:
     residuals: Residuals
     coverage: Coverage
     uniformity: Uniformity
+
+    def in_units(self, exponent: int) -> LeaveOneOut:
+        """Those of outputs that are 2^exponent times as large."""
+        values = (self.observed, self.mean, self.std)
+        observed, mean, std = (np.asarray(np.ldexp(value, exponent)) for value in values)
+        return replace(
+            self,
+            observed=observed,
+            mean=mean,
+            std=std,
+            log_density=self.log_density - exponent * np.log(2.0),
+            summary=self.summary.in_units(exponent),
+            residuals=self.residuals.in_units(exponent),
+        )
 
     @property
     def elpd(self) -> float:

@@ -36,6 +36,12 @@ class Residuals:
     std: FloatArray
     scores: FloatArray
 
+    def in_units(self, exponent: int) -> Residuals:
+        """Those of outputs that are 2^exponent times as large."""
+        values = (self.observed, self.mean, self.std)
+        observed, mean, std = (np.asarray(np.ldexp(value, exponent)) for value in values)
+        return Residuals(observed, mean, std, self.scores)
+
     @property
     def standardised(self) -> FloatArray:
         """(observed - mean) / std, shape ``(k,)``."""

@@ -9,7 +9,7 @@ with the tails beyond in closed form: :math:`\int_b^\infty F(1-F) = E(X-b)_+` up
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,14 @@ class Scores:
     crps_error: float
     coverage_95: float
     q2: float
+
+    def in_units(self, exponent: int) -> Scores:
+        """Those of outputs that are 2^exponent times as large."""
+        rmse, crps, crps_error = (
+            float(np.ldexp(value, exponent)) for value in (self.rmse, self.crps, self.crps_error)
+        )
+        nlpd = self.nlpd + exponent * np.log(2.0)
+        return replace(self, rmse=rmse, nlpd=nlpd, crps=crps, crps_error=crps_error)
 
     @property
     def verdict(self) -> str:

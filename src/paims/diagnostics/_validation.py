@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,11 @@ class Validation:
     mahalanobis: Mahalanobis
     coverage: Coverage
     uniformity: Uniformity
+
+    def in_units(self, exponent: int) -> Validation:
+        """Those of outputs that are 2^exponent times as large."""
+        scores, residuals = self.scores.in_units(exponent), self.residuals.in_units(exponent)
+        return replace(self, scores=scores, residuals=residuals)
 
     @property
     def _named(self) -> dict[str, Residuals | JointErrors | Mahalanobis | Coverage | Uniformity]:

@@ -29,11 +29,11 @@ from paims.emulator._execution import Execution
 from paims.emulator._scaling import OutputScaling
 from paims.gp import Kernel, Posterior
 from paims.gp._kernels import as_kernel
-from paims.inference import density
+from paims.inference import density, points_of_a_fit
 from paims.sampling import CheckpointError, SampleResult
 from paims.sampling._checkpoint import _differences, read_checkpoint
 from paims.sampling._path import systematic
-from paims.sampling._sample import as_scheme, default_n_samples, least_n_samples
+from paims.sampling._sample import as_scheme, least_n_samples
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
@@ -131,7 +131,7 @@ def sizes(n_kernels: int, n_samples: int | None, n_params: int) -> list[int | No
     """Points of the sampler under each kernel: those of one run, shared, but not too few."""
     if n_kernels == 1:
         return [n_samples]
-    size = default_n_samples(n_params) if n_samples is None else n_samples
+    size = points_of_a_fit(n_params) if n_samples is None else n_samples
     least = max(_LEAST, least_n_samples(n_params))
     return [max(min(size, least), -(-size // n_kernels))] * n_kernels
 
@@ -261,7 +261,7 @@ def refuse_other_runs(
         stored = read_checkpoint(checkpoint, n_jobs=asked.n_jobs).settings
         here = {
             "random_state": stored["random_state"] if seed is None else seed,
-            "n_samples": default_n_samples(posterior.n_params) if size is None else size,
+            "n_samples": points_of_a_fit(posterior.n_params) if size is None else size,
             "goal": sampler_goal(asked.goal),
             "scheme": scheme,
             "density": density(posterior).description,

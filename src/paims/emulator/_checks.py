@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,21 +19,6 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
-
-
-def refuse_text(name: str, values: Any) -> None:
-    """Raise if there are strings: numbers in quotes are more often a mistake than data."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        return  # Ragged: the next check says so.
-    if array.dtype.kind in "US" or (
-        array.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in array.flat)
-    ):
-        raise ValueError(
-            f"{name} holds text where numbers are needed. Read numbers as numbers, and encode "
-            "categories as numbers."
-        )
 
 
 def check_enough_runs(n_runs: int, n_basis: int, mean: object) -> None:

@@ -123,7 +123,7 @@ def _settings(emulator: Emulator) -> dict[str, Any]:
     return {
         "kernel": ", ".join(emulator.kernel_weights_),
         "mean": str(emulator.mean),
-        "prior": str(emulator.prior),
+        "prior": _prior(emulator),
         "nugget": nugget if isinstance(nugget, int | float) else str(nugget),
         "nugget_prior": str(emulator.nugget_prior),
         "goal": emulator.goal,
@@ -131,6 +131,13 @@ def _settings(emulator: Emulator) -> dict[str, Any]:
         "scheme": str(emulator.scheme),
         "random_state": emulator.random_state,
     }
+
+
+def _prior(emulator: Emulator) -> str:
+    """The prior; of "auto" what it stood for."""
+    if isinstance(emulator.prior, str) and emulator.prior == "auto":
+        return str(emulator.posterior_.prior.name)
+    return str(emulator.prior)
 
 
 def kernels_in_words(facts: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ from scipy.stats import qmc
 from paims._arrays import FloatArray, IndexArray
 from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
-from paims.emulator._mixture import MixturePrediction
+from paims.emulator._mixture import MixturePrediction, without_exponent
 from paims.emulator._scaling import OutputScaling
 from paims.gp import Coefficients, Posterior, Predictive
 from paims.sampling._path import systematic
@@ -266,8 +266,11 @@ class Ensemble:
                 "held-out ones."
             )
         scaled = self._each(lambda posterior, draws: posterior.leave_one_out(draws))
-        in_units = Predictive(output.value(scaled.mean), output.square(scaled.scale2), scaled.dof)
-        return leave_one_out(output.value(posterior.y), in_units, self.weights)
+        # In units of a power of two, in which no square overflows; to go back is exact.
+        small = replace(output, exponent=0)
+        in_units = Predictive(small.value(scaled.mean), small.square(scaled.scale2), scaled.dof)
+        found = leave_one_out(small.value(posterior.y), in_units, self.weights)
+        return found.in_units(output.exponent)
 
     def validate(self, X: FloatArray, y: FloatArray) -> Validation:
         """Compare with held-out runs.
@@ -280,7 +283,15 @@ class Ensemble:
             Outputs in the user's units. Of very many an even choice is taken.
         """
         step = -(-len(y) // MAX_JOINT)
-        return validate(y[::step], self.mixture(X[::step]))
+        return validated(y[::step], self.mixture(X[::step]))
+
+
+def validated(y: FloatArray, mixture: MixturePrediction) -> Validation:
+    """Compare a prediction with outputs; none of the squares on the way overflows."""
+    small, exponent = without_exponent(mixture)
+    with np.errstate(over="ignore", under="ignore"):
+        reduced = np.ldexp(y, -exponent)
+    return validate(reduced, small).in_units(exponent)
 
 
 @dataclass(frozen=True)

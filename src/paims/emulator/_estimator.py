@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, Validation
-from paims.emulator._checks import check_choice, refuse_text
+from paims.emulator._checks import check_choice
 from paims.emulator._description import feature_names
 from paims.emulator._ensemble import compress
 from paims.emulator._execution import Execution
@@ -63,8 +63,10 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
         inputs ``(n, p)`` in your units to regressors ``(n, q)``.
     prior : str, Prior or SciPy distribution(s)
-        Of the correlation parameters: "reference", another name of ``paims.gp.PRIORS``
-        ("jointly_robust" is less work for many runs), or of your own. Parameters of a prior refer
+        Of the correlation parameters: "reference", another name of ``paims.gp.PRIORS``, or of
+        your own. "auto" is the reference prior where it is affordable, with p inputs and n runs
+        for p <= 10 and p n^3 <= 3e7, and beyond that "jointly_robust", an approximation of it
+        made for this purpose; ``posterior_.prior`` says which. Parameters of a prior refer
         to inputs scaled to [0, 1]. One that is improper is limited to the region in which the
         sampler starts.
     nugget : "estimate", float or Nugget
@@ -79,8 +81,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What to predict with: draws of the posterior; the paper's set of nearly optimal points;
         the single best point.
     n_samples : int, optional
-        Points of the sampler at each level; more are slower and more accurate. Several kernels
-        share them, but none has fewer than 500 (or all of fewer).
+        Points of the sampler at each level; more are slower and more accurate. By default 1000,
+        or 20 for each parameter and one where that is more; 2000 with the paper's scheme. Several
+        kernels share them, but none has fewer than 500 (or all of fewer).
     predictive : {"student_t", "gaussian"}
         Family of a component: exact, or the Gaussian of the same mean and variance, as in the
         paper.
@@ -173,7 +176,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "auto",
         mean: str | Basis | Callable[[FloatArray], Any] = "linear",
-        prior: str | Prior | Any = "reference",
+        prior: str | Prior | Any = "auto",
         nugget: str | float | Nugget = "estimate",
         nugget_prior: str | NuggetPrior = "spike_slab",
         goal: str = "posterior",
@@ -265,8 +268,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Emulator:
         check_choice("goal", self.goal, ("posterior", "optimum", "map"))
         check_choice("predictive", self.predictive, ("student_t", "gaussian"))
-        refuse_text("X", X)
-        refuse_text("y", y)
+        refuse_what_is_no_number("X", X)
+        refuse_what_is_no_number("y", y)
         check_choice("outputs", self.outputs, WAYS)
         table = is_table(y)
         with np.errstate(invalid="ignore"):  # its sum of huge numbers may be inf - inf
@@ -459,7 +462,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._refuse_several("validate")
         scaled = self._scaled(X)
-        refuse_text("y", y)
+        refuse_what_is_no_number("y", y)
         outputs = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64))
         check_consistent_length(scaled, outputs)
         return self.ensemble_.validate(scaled, outputs)
@@ -495,7 +498,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any) -> FloatArray:
         """Inputs ``(k, n_features)``, in the order of those of the runs."""
-        refuse_text("X", X)
+        refuse_what_is_no_number("X", X)
         with np.errstate(invalid="ignore"):
             checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ from paims.emulator._trend import (
 from paims.gp import FixedNugget, Kernel, Posterior
 from paims.gp._means import as_basis
 from paims.gp._nugget import as_nugget
-from paims.inference import connect_modes, find_best
+from paims.inference import affordable_prior, connect_modes, find_best
 from paims.sampling import Mode, SampleResult
 
 if TYPE_CHECKING:
@@ -243,10 +243,29 @@ def scaled_posteriors(
     return inputs, output, posteriors
 
 
+def prior_of(X: FloatArray, asked: Emulator) -> Any:
+    """The prior that is asked for; of "auto" what it stands for with these runs."""
+    automatic = isinstance(asked.prior, str) and asked.prior == "auto"
+    if not automatic:
+        return asked.prior
+    if isinstance(asked.nugget_prior, str) and asked.nugget_prior == "reference":
+        return "reference"  # of which that nugget prior is a part
+    return affordable_prior(*X.shape)
+
+
 def posterior_of(
-    X: FloatArray, y: FloatArray, inputs: InputScaling, asked: Emulator, kernel: Kernel
+    X: FloatArray,
+    y: FloatArray,
+    inputs: InputScaling,
+    asked: Emulator,
+    kernel: Kernel,
+    prior: str | None = None,
 ) -> Posterior:
-    """The posterior of the hyper-parameters given scaled runs, under one kernel."""
+    """The posterior of the hyper-parameters given scaled runs, under one kernel.
+
+    ``prior`` is what "auto" has stood for, if that is known.
+    """
     basis = basis_in_units(asked.mean, inputs)
     nugget = as_nugget(asked.nugget, asked.nugget_prior)
-    return Posterior(X, y, kernel, basis, asked.prior, nugget, n_jobs=asked.n_jobs)
+    taken = prior_of(X, asked) if prior is None else prior
+    return Posterior(X, y, kernel, basis, taken, nugget, n_jobs=asked.n_jobs)

@@ -18,14 +18,18 @@ import numpy as np
 from paims._memory import available, demand, in_words
 from paims._parallel import n_threads
 from paims.gp import Posterior
-from paims.inference import density, reference
+from paims.inference import density, leads, points_of_a_fit, reference
 from paims.sampling import Scheme
-from paims.sampling._sample import default_n_samples
+from paims.sampling._scheme import default_scheme
 
-# Evaluations of a run for each point of the population and each parameter (2.2 for Branin, 4.7
-# for Friedman; 4 is the median of `python -m benchmarks.scaling`, where one run makes 12), and
-# seconds that the sampler itself takes for an evaluation.
-_EVALUATIONS = 4.0
+# Evaluations of a run for each point of the population: for each parameter on the way from the
+# reference, and after a lead; gradients where the chains make Hamiltonian moves, on the way and
+# after a lead, each worth so many values; and seconds that the sampler itself takes for one.
+_ON_THE_WAY = 5.0
+_AFTER_LEAD = 8.0
+_LEAPS = (250.0, 60.0)
+_GRADIENT = 2.5
+_MANY_PARAMS = default_scheme().many_params
 OVERHEAD = 4e-5
 # Seconds from which on a fit is long, very long, and short enough to be advised.
 _LONG = 60.0
@@ -34,7 +38,7 @@ _ADVISED = 500.0
 # Runs that an evaluation is measured with at most: more would take the seconds that are forecast.
 _MEASURED = 400
 # Points of the sampler below which there is little to trust.
-_FEWEST_SAMPLES = 1000
+_FEWEST_SAMPLES = 500
 # Matrices of all pairs of runs on each thread, without those of the information matrix.
 _N_MATRICES = 3.0
 
@@ -51,10 +55,24 @@ class VeryLongFitWarning(LongFitWarning):
     """A fit that will take more than an hour."""
 
 
-def expected_evaluations(n_samples: int | None, n_params: int) -> float:
-    """About how often the posterior is evaluated in a fit."""
-    size = default_n_samples(n_params) if n_samples is None else n_samples
-    return _EVALUATIONS * size * n_params
+def expected_evaluations(
+    posterior: Posterior, n_samples: int | None, scheme: str | Scheme = "default"
+) -> list[tuple[Posterior, float]]:
+    """About how often the posterior, and what leads to it, is evaluated in a fit.
+
+    A gradient counts as the values that it costs. In the order in which they come.
+    """
+    n_params = posterior.n_params
+    size = points_of_a_fit(n_params, scheme) if n_samples is None else n_samples
+    ahead = [] if isinstance(scheme, str) and scheme == "paper" else leads(posterior)
+    found = []
+    for number, one in enumerate([*ahead, posterior]):
+        if n_params >= _MANY_PARAMS and one.has_gradient:
+            each = _GRADIENT * _LEAPS[number > 0] * (0.5 if number else 1.0)
+        else:
+            each = _AFTER_LEAD if number else _ON_THE_WAY * n_params
+        found.append((one, each * size))
+    return found
 
 
 def bytes_of_evaluation(posterior: Posterior, n_runs: int | None = None) -> float:
@@ -133,16 +151,14 @@ def announce(
         If there is no room for it.
     """
     check_memory(posterior)
-    n_evaluations = sum(expected_evaluations(size, posterior.n_params) for size in sizes)
-    each = seconds_per_evaluation(posterior, scheme)
-    seconds = n_evaluations * (each + OVERHEAD)
+    seconds, each, n_evaluations = expected_seconds(posterior, sizes, scheme)
     if seconds < _LONG:
         return seconds
     memory = in_words(bytes_of_evaluation(posterior))
     text = (
         f"The fit will take about {_worded(seconds)} and {memory} of memory: some "
         f"{n_evaluations:.1g} evaluations of {each * 1e3:.2g} ms. "
-        f"{_advice(posterior, seconds, each, sizes, scheme)} {INTERRUPTIBLE}"
+        f"{_advice(posterior, seconds, sizes, scheme)} {INTERRUPTIBLE}"
     )
     if seconds >= VERY_LONG:
         warnings.warn(text, VeryLongFitWarning, stacklevel=5)
@@ -153,12 +169,21 @@ def announce(
     return seconds
 
 
+def expected_seconds(
+    posterior: Posterior, sizes: Sequence[int | None], scheme: str | Scheme
+) -> tuple[float, float, float]:
+    """Seconds of all runs of the sampler, of an evaluation, and the number of these."""
+    plans = [expected_evaluations(posterior, size, scheme) for size in sizes]
+    seconds, each, total = 0.0, 0.0, 0.0
+    for i, (one, _) in enumerate(plans[0]):
+        each = seconds_per_evaluation(one, scheme)
+        total = sum(plan[i][1] for plan in plans)
+        seconds += total * (each + OVERHEAD)
+    return seconds, each, total
+
+
 def _advice(
-    posterior: Posterior,
-    seconds: float,
-    each: float,
-    sizes: Sequence[int | None],
-    scheme: str | Scheme,
+    posterior: Posterior, seconds: float, sizes: Sequence[int | None], scheme: str | Scheme
 ) -> str:
     """Settings that take less; of a very long fit those that bring it below ten minutes."""
     informed = posterior.prior.uses_information
@@ -166,22 +191,31 @@ def _advice(
         advice = "Fewer n_samples take less"
         return advice + (", prior='jointly_robust' a good deal less." if informed else ".")
     settings = []
-    if informed:
+    if len(sizes) > 1:
+        counts = [
+            sum(n for _, n in expected_evaluations(posterior, size, scheme)) for size in sizes
+        ]
+        settings.append("a single kernel")
+        seconds *= max(counts) / sum(counts)
+    if informed and seconds > _ADVISED:
         quick = _smaller(posterior, "jointly_robust")
         if not posterior.nugget.uses_information:
             faster = seconds_per_evaluation(quick, scheme)
             faster *= (posterior.n_runs / quick.n_runs) ** 3
-            if faster < 0.8 * each:
+            n_values = sum(n for s in sizes for _, n in expected_evaluations(quick, s, scheme))
+            if n_values * (faster + OVERHEAD) < 0.8 * seconds:
                 settings.append("prior='jointly_robust'")
-                seconds *= (faster + OVERHEAD) / (each + OVERHEAD)
+                seconds = n_values * (faster + OVERHEAD)
     if seconds > _ADVISED:
-        size = min(default_n_samples(posterior.n_params) if s is None else s for s in sizes)
+        size = min(points_of_a_fit(posterior.n_params) if s is None else s for s in sizes)
         fewer = max(_round(size * _ADVISED / seconds), _FEWEST_SAMPLES)
         if fewer < size:
             settings.append(f"n_samples={fewer}")
             seconds *= fewer / size
     if seconds > _ADVISED:
         runs = posterior.n_runs * (_ADVISED / seconds) ** (1.0 / 3.0)
+        if runs < posterior.n_basis + 3:
+            return "There are no settings that would bring it below ten minutes."
         settings.append(f"an even choice of {_round(runs)} of the runs")
     return f"Less than ten minutes: {', '.join(settings)}."
 

@@ -8,12 +8,13 @@ mix_cov, the laws of total expectation and covariance.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray, IndexArray
+from paims._arrays import FloatArray, IndexArray, refuse_what_is_no_number
 from paims._memory import demand
 from paims._parallel import for_chunks
 from paims._student import StudentMixtures
@@ -215,6 +216,7 @@ class MixturePrediction:
         self, y: Any, function: Callable[[StudentMixtures, FloatArray], FloatArray]
     ) -> FloatArray:
         """Values of a function of each point's mixture and of ``y``."""
+        refuse_what_is_no_number("y", y)
         values = np.asarray(y, dtype=np.float64)
         try:
             shape = np.broadcast_shapes(values.shape, (len(self),))
@@ -247,6 +249,13 @@ class MixturePrediction:
     @property
     def _chunk(self) -> int:
         return max(1, _CHUNK // len(self.weights))
+
+
+def without_exponent(prediction: MixturePrediction) -> tuple[MixturePrediction, int]:
+    """A prediction in units of 2^exponent, in which squares are finite, and that exponent."""
+    other, exponent = copy(prediction), prediction._output.exponent
+    other._output = replace(prediction._output, exponent=0)
+    return other, exponent
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

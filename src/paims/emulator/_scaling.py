@@ -30,6 +30,12 @@ def _exponent(values: FloatArray) -> int:
     return int(np.frexp(np.abs(values).max())[1])
 
 
+def spread(values: FloatArray) -> float:
+    """Standard deviation of values whose squares may be beyond double precision."""
+    exponent = _exponent(values)
+    return float(np.ldexp(np.std(np.ldexp(values, -exponent)), exponent))
+
+
 @dataclass(frozen=True)
 class InputScaling:
     """Inputs to [0, 1] and back.

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import BoolArray, FloatArray
-from paims.diagnostics import LeaveOneOut, Validation, leave_one_out, validate
+from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
 from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
-from paims.emulator._ensemble import MAX_JOINT
+from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
-from paims.emulator._mixture import MixturePrediction
+from paims.emulator._mixture import MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
@@ -160,7 +160,7 @@ class OutputOfField:
         """As :meth:`paims.Emulator.validate`."""
         y = np.asarray(y, dtype=np.float64)
         step = -(-len(y) // MAX_JOINT)
-        return validate(y[::step], self.predict_distribution(self._check(X)[::step]))
+        return validated(y[::step], self.predict_distribution(self._check(X)[::step]))
 
 
 def left_out_of(several: Several) -> Callable[[int], LeaveOneOut]:
@@ -175,9 +175,11 @@ def left_out_of(several: Several) -> Callable[[int], LeaveOneOut]:
     scaled = values @ mapping.loadings + left
 
     def of(j: int) -> LeaveOneOut:
-        found = joint[j].components
+        small, exponent = without_exponent(joint[j])
+        found = small.components
         given = Predictive(found.means, found.scales**2, int(found.dof))
-        return leave_one_out(mapping.scalings[j].value(scaled[:, j]), given, joint._weights)
+        y = np.ldexp(mapping.scalings[j].value(scaled[:, j]), -exponent)
+        return leave_one_out(y, given, joint._weights).in_units(exponent)
 
     return of
 

@@ -19,7 +19,7 @@ from paims.emulator._averaging import (
 from paims.emulator._checks import check_constant_columns, check_enough_runs
 from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._execution import Execution
-from paims.emulator._fit import Fit
+from paims.emulator._fit import Fit, prior_of
 from paims.emulator._forecast import announce
 from paims.emulator._mixture import MixturePrediction, as_generator
 from paims.emulator._modes import ModeTable, describe
@@ -170,7 +170,7 @@ def shared_posterior(
     basis = basis_in_units(asked.mean, inputs)
     nugget = as_nugget(asked.nugget, asked.nugget_prior)
     return SharedPosterior(
-        X, Y, kernel, basis, asked.prior, nugget, effective=effective, n_jobs=asked.n_jobs
+        X, Y, kernel, basis, prior_of(X, asked), nugget, effective=effective, n_jobs=asked.n_jobs
     )
 
 

@@ -212,10 +212,13 @@ def get_emulator(file: Any) -> Emulator:
     output = OutputScaling(**get_json(file, "output"))
     _check_scaling(emulator.n_features_in_, inputs, output)
     runs = _get_arrays(file, "runs")
+    prior = about.get("prior")  # what "auto" stood for
     kernels = _get_kernels(
         file,
         emulator,
-        posterior_for=lambda kernel: posterior_of(runs["X"], runs["y"], inputs, emulator, kernel),
+        posterior_for=lambda kernel: posterior_of(
+            runs["X"], runs["y"], inputs, emulator, kernel, prior
+        ),
     )
     # Files of schema 1 do not say the kernel of a mode: there was one.
     modes = [_mode({"kernel": kernels[0].name, **value}) for value in about["modes"]]
@@ -347,6 +350,7 @@ def _about(emulator: Emulator) -> dict[str, Any]:
         ],
         "compression": dataclasses.asdict(emulator.compression_),
         "kernel": encode("kernel", emulator.posterior_.kernel),
+        "prior": emulator.posterior_.prior.name if _is_auto(emulator.prior) else None,
         "kernels": [
             {"kernel": encode("kernel", one.posterior.kernel), "weight": one.weight}
             for one in emulator._fit.kernels
@@ -354,6 +358,10 @@ def _about(emulator: Emulator) -> dict[str, Any]:
         "kernel_evidence": emulator._fit.evidence.log_evidence,
         "kernel_evidence_error": emulator._fit.evidence.error,
     }
+
+
+def _is_auto(prior: Any) -> bool:
+    return isinstance(prior, str) and prior == "auto"
 
 
 def _mode(value: dict[str, Any]) -> EmulatorMode:

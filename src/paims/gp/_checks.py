@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 
 
 def as_float_array(name: str, values: Any, ndim: int) -> FloatArray:
     """Contiguous float64 copy of ``values`` with ``ndim`` axes; errors name the argument."""
     if np.iscomplexobj(values):
         raise ValueError(f"{name} must hold real numbers; got complex ones.")
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or _is_masked(values):
+        refuse_what_is_no_number(name, values)
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -27,6 +29,10 @@ def as_float_array(name: str, values: Any, ndim: int) -> FloatArray:
             + (" Use reshape(-1, 1) for a single column." if ndim == 2 and array.ndim == 1 else "")
         )
     return array
+
+
+def _is_masked(values: Any) -> bool:
+    return isinstance(values, np.ma.MaskedArray)
 
 
 def check_finite(name: str, array: FloatArray) -> None:

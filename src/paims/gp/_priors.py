@@ -186,7 +186,7 @@ class JointlyRobust(Prior):
     ) -> FloatArray:
         r""":math:`a \log t - b t + \sum_l \log b_l` and the constant."""
         p = X.shape[1]
-        C, rate = self._scales(X)
+        C, rate = self.scales(X)
         log_b = -log_phi / kernel.phi_power
         t = np.exp(log_b) @ C + (nugget if self.include_nugget else 0.0)
         log_constant = (
@@ -203,14 +203,14 @@ class JointlyRobust(Prior):
         self, log_phi: FloatArray, *, nugget: FloatArray, X: FloatArray, kernel: Kernel
     ) -> tuple[FloatArray, FloatArray]:
         r"""In :math:`\log\phi_l`: :math:`-\{(a/t - b) C_l b_l + 1\} / \mathrm{phi\_power}`."""
-        C, rate = self._scales(X)
+        C, rate = self.scales(X)
         terms = np.exp(-log_phi / kernel.phi_power) * C
         slope = self.a / (terms.sum(axis=1) + self.include_nugget * nugget) - rate
         in_log_phi: FloatArray = -(slope[:, None] * terms + 1.0) / kernel.phi_power
         return in_log_phi, self.include_nugget * slope
 
-    def _scales(self, X: FloatArray) -> tuple[FloatArray, float]:
-        """C and b."""
+    def scales(self, X: FloatArray) -> tuple[FloatArray, float]:
+        """Give C ``(p,)`` and b."""
         n, p = X.shape
         per_input = n ** (-1.0 / p)
         rate = self.b if self.b is not None else per_input * (self.a + p)

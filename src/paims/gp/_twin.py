@@ -238,19 +238,20 @@ def _nugget_row(
 def _log_det_information(M: FloatArray, Q1: FloatArray) -> FloatArray:
     """log|I| of the M_i, shape (m, r, n, n).
 
-    The variance's row is eliminated by subtracting from each M_i its part along P; the Gram
-    matrix of the rest is scaled to a unit diagonal, as its entries span many orders of magnitude.
+    The variance's row is eliminated by subtracting from each M_i its part along P. The rest is
+    scaled, as it spans many orders of magnitude, and goes through a QR factorisation: its Gram
+    matrix would square the condition number, and where a row nearly depends on the others (a
+    large nugget, long ranges) lose the digits that are left.
     """
     m, r, n, _ = M.shape
     freedom = n - Q1.shape[2]
     P = np.eye(n) - Q1 @ Q1.swapaxes(1, 2)
     mean = np.trace(M, axis1=2, axis2=3) / freedom
     centred = (M - mean[:, :, None, None] * P[:, None]).reshape(m, r, n * n)
-    gram = centred @ centred.swapaxes(1, 2)
-    scale = np.sqrt(diagonal(gram))
-    gram = gram / (scale[:, :, None] * scale[:, None, :])
+    scale = np.sqrt((centred**2).sum(axis=2))
+    R = np.linalg.qr((centred / scale[:, :, None]).swapaxes(1, 2))[1]
     log_det: FloatArray = np.log(freedom) + 2.0 * (
-        np.log(diagonal(cholesky(gram))).sum(axis=1) + np.log(scale).sum(axis=1)
+        np.log(np.abs(diagonal(R))).sum(axis=1) + np.log(scale).sum(axis=1)
     )
     return log_det
 

@@ -6,7 +6,6 @@ It needs nothing from the network, and computes predictions in the page itself.
 from paims.emulator._description import Provenance, feature_names
 from paims.emulator._storage import read_provenance, save_with_provenance
 from paims.report._page import render_report
-from paims.report._several import SeveralStudy, several_answers, several_study
 from paims.report._study import Study, study
 from paims.report._verdict import CRITERIA, Answer, Finding, answers
 
@@ -15,14 +14,11 @@ __all__ = [
     "Answer",
     "Finding",
     "Provenance",
-    "SeveralStudy",
     "Study",
     "answers",
     "feature_names",
     "read_provenance",
     "render_report",
     "save_with_provenance",
-    "several_answers",
-    "several_study",
     "study",
 ]

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims._names import visible
 from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
+from paims.emulator._scaling import spread
 from paims.report._figures import all_figures
 from paims.report._mixture import page_mixture
 from paims.report._study import Study, prediction_at, study
@@ -158,7 +159,7 @@ def _column(name: str, role: str, values: FloatArray) -> dict[str, Any]:
         "least": values.min(),
         "median": np.median(values),
         "largest": values.max(),
-        "std": values.std(),
+        "std": spread(values),
     }
 
 
@@ -167,6 +168,7 @@ def _predictions(numbers: Study, new_inputs: Any) -> dict[str, Any]:
     inputs = numbers.emulator.inputs_
     given = new_inputs is not None
     if given:
+        refuse_what_is_no_number("new_inputs", new_inputs)
         X = np.asarray(new_inputs, dtype=np.float64)
     else:
         from scipy.stats import qmc  # noqa: PLC0415 - slow to import

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, MainEffects, Screening, Validation, screen
 from paims.emulator import Emulator, MixturePrediction
 from paims.emulator._averaging import label
@@ -146,6 +146,8 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
         )
     validation = None
     if held_out is not None:
+        for name, values in zip(("X", "y"), held_out, strict=True):
+            refuse_what_is_no_number(f"{name} of the held-out runs", values)
         X, y = (np.asarray(values, dtype=np.float64) for values in held_out)
         validation = emulator.ensemble_.validate(inputs.apply(X), y)
     enough = posterior.n_runs >= posterior.n_basis + 4  # to leave one out

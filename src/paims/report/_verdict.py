@@ -10,6 +10,7 @@ import numpy as np
 
 from paims._arrays import FloatArray
 from paims.diagnostics import Scores
+from paims.emulator._scaling import spread
 from paims.report._study import Study
 
 __all__ = ["CRITERIA", "Answer", "Criterion", "Finding", "answers", "number"]
@@ -68,7 +69,7 @@ def _typical_error(study: Study) -> Iterable[Finding]:
         seen = "held-out runs" if study.validation is not None else "runs left out in turn"
         yield Finding(
             f"For {scores.n} {seen} the typical error is {scores.rmse:.3g}, where the outputs "
-            f"themselves have a standard deviation of {np.std(study.y):.3g}; "
+            f"themselves have a standard deviation of {spread(study.y):.3g}; "
             f"{scores.coverage_95:.0%} of them lie in their 95 % interval.",
             "note",
         )

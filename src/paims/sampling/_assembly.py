@@ -27,9 +27,10 @@ def level_table(infos: Sequence[LevelInfo]) -> Array:
         "level", "beta", "temperature", "effective_size", "local_acceptance",
         "global_acceptance", "second_acceptance", "spread", "n_clusters", "n_sweeps",
         "correlation", "sd_log_density", "best_log_density", "unique_share", "n_evaluations",
+        "leg", "n_leaps",
     ]  # fmt: skip
-    kinds = {"level": int, "n_clusters": int, "n_sweeps": int, "n_evaluations": int}
-    dtype = np.dtype([(name, kinds.get(name, float)) for name in fields])
+    whole = {"level", "n_clusters", "n_sweeps", "n_evaluations", "leg", "n_leaps"}
+    dtype = np.dtype([(name, int if name in whole else float) for name in fields])
     return np.array([tuple(getattr(info, name) for name in fields) for info in infos], dtype=dtype)
 
 
@@ -84,6 +85,8 @@ def assemble(
         source=weighted.source,
         warnings=(*notes, *_notes_of_counts(target.counts)),
         n_rejected=target.counts.n_rejected,
+        n_lead_evaluations=target.counts.n_lead,
+        n_gradients=target.counts.n_gradients,
         random_state=state.seed,
         search=state.search,
         n_samples=plan.n_samples,
@@ -91,7 +94,7 @@ def assemble(
         island_gap=weighted.gap,
         island=weighted.points.island,
         replicate=weighted.replicate,
-        log_prior=weighted.points.log_m if target.times_reference else None,
+        log_prior=_log_prior(weighted.points, target),
         circles=target.circles,
         density_fn=target.bare().log_pi,
         origin=Origin(target.bare(), plan),
@@ -99,6 +102,13 @@ def assemble(
     if plan.goal == "posterior":
         return result
     return _as_optimum(result, progress.state.points, target)
+
+
+def _log_prior(points: Points, target: Target) -> Array | None:
+    """Log density of the prior, if the density is its product with a likelihood."""
+    if not target.times_reference or target.leg[0] is None:
+        return points.log_m if target.times_reference else None
+    return np.asarray(target.reference.log_density(points.theta), dtype=float)
 
 
 def _as_optimum(result: SampleResult, points: Points, target: Target) -> SampleResult:
@@ -110,7 +120,7 @@ def _as_optimum(result: SampleResult, points: Points, target: Target) -> SampleR
         weights=np.full(len(points), 1.0 / len(points)),
         island=points.island,
         replicate=None,
-        log_prior=points.log_m if target.times_reference else None,
+        log_prior=_log_prior(points, target),
         goal="optimum",
         source="last level",
         posterior=replace(result, warnings=()),
@@ -120,7 +130,7 @@ def _as_optimum(result: SampleResult, points: Points, target: Target) -> SampleR
 def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
     """The recycled sample if it can be relied on, or else the points of the last level."""
     recycled = None
-    if scheme.recycle and state.level > 0:
+    if scheme.recycle and state.level > 0 and state.pool:
         recycled = _recycled(recycle(state.pool))
     if recycled is not None and recycled.pareto_k < RELIABLE_K:
         return recycled
@@ -132,14 +142,16 @@ def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighte
     n = len(log_w)
     relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
     relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
+    gap = _gap_of_paths(state, infos)
+    error = float(np.nanmax([np.sqrt(max(relative, 0.0)), 0.5 * gap[0]]))
     return _Weighted(
         state.points[alive],
         weight[alive],
         log_sum_exp(log_w) - float(np.log(len(state.log_z))),
-        float(np.sqrt(max(relative, 0.0))),
+        error,
         recycled.pareto_k if recycled is not None else float("nan"),
         "last level",
-        _gap_of_paths(state, infos),
+        gap,
     )
 
 
@@ -159,6 +171,7 @@ def _recycled(pool: Recycled) -> _Weighted:
     )
 
 
+_BEYOND_LEAD = 1e-3
 # What a user should know: each note says what was seen and what to do.
 _MORE = "Run again with more n_samples (twice as many is a good start)."
 
@@ -172,7 +185,17 @@ def _notes_of_run(
             f"The run ended before its goal ({status.reason}) at beta={state.beta:.3g}: the draws "
             f"are importance weighted from there and the rest may be rough. {go_on}".rstrip()
         )
-    moved = [info for info in infos if info.n_sweeps]
+    if state.leg[1] != 0:
+        notes.append(
+            "The run ended while it still followed the lead: draws, weights and evidence are "
+            "those of the lead, not of the density."
+        )
+    if state.lead_note:
+        notes.append(
+            f"{state.lead_note}: the run began anew without the lead. Give one that is positive "
+            "wherever the density is, or none."
+        )
+    moved = [info for info in infos if info.n_sweeps and not info.n_leaps]
     rates = [info.local_acceptance * info.global_acceptance for info in moved]
     if moved and min(rates) < 0.02:
         worst = moved[int(np.argmin(rates))]
@@ -190,7 +213,14 @@ def _notes_of_weights(
     notes: list[str] = []
     if not infos:
         return notes
-    if scheme.recycle and weighted.source != "recycled":
+    leapt = infos[-1].n_leaps > 0
+    if leapt and not scheme.enough(infos[-1].correlation):
+        notes.append(
+            f"The Hamiltonian moves hardly left their starts: correlation "
+            f"{infos[-1].correlation:.2f} after {infos[-1].n_sweeps} of them, should be below "
+            f"{scheme.max_correlation}. {_MORE}"
+        )
+    if scheme.recycle and weighted.source != "recycled" and not leapt:
         notes.append(
             f"The recycled importance weights are not reliable (Pareto k = "
             f"{weighted.pareto_k:.2f}, should be below {RELIABLE_K}); the draws of the last "
@@ -200,11 +230,25 @@ def _notes_of_weights(
         notes += _gap(*weighted.gap)
         recycled = weighted.source == "recycled"
         notes += _heavy_tail(weighted.pareto_k) if recycled else _cluster_shares(state)
+    if state.leg[0] is not None:
+        beyond = float(np.sum(weighted.weight[np.isneginf(weighted.points.log_m)]))
+        if beyond > _BEYOND_LEAD:
+            notes.append(
+                f"The lead is zero where the density has {beyond:.1%} of its mass or more; what "
+                "lies far from the rest there may be missing. Give a lead that is positive "
+                "wherever the density is, or none."
+            )
     return notes
 
 
 def _notes_of_counts(counts: Counts) -> list[str]:
     notes = []
+    if counts.n_lead_failed:
+        why = f"; the first exception was {counts.why_lead_failed}" * bool(counts.why_lead_failed)
+        notes.append(
+            f"The lead was NaN or raised at {counts.n_lead_failed} of {counts.n_lead} points, "
+            f"which count as zero there{why}. The result is exact all the same."
+        )
     if counts.n_nan:
         notes.append(
             f"log_density was NaN at {counts.n_nan} of {counts.n_evaluations} points; these count "
@@ -248,7 +292,7 @@ def _gap(gap: float, expected: float) -> list[str]:
 
 def _cluster_shares(state: State) -> list[str]:
     """Compare the islands' shares of the clusters that the last mixture has found."""
-    mixture = state.pool[-1].mixture
+    mixture = state.pool[-1].mixture if state.pool else None
     if mixture is None:
         return []
     clusters = mixture.markers.clusters

@@ -38,6 +38,7 @@ from paims._sealed import (
     write_sealed,
 )
 from paims.sampling._bend import Bend
+from paims.sampling._checkpoint_checks import check_values
 from paims.sampling._clusters import Clusters
 from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._periodic import Circles
@@ -46,7 +47,7 @@ from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
 from paims.sampling._scheme import upgraded_settings
 from paims.sampling._search import SearchInfo
-from paims.sampling._target import Counts, Entry, Journal, Points, Target
+from paims.sampling._target import Counts, Density, Entry, Journal, Points, Target
 
 FORMAT = "paims-checkpoint"
 SCHEMA = 1
@@ -113,9 +114,9 @@ class Checkpoint:
                     "may write to and that has room."
                 ) from None
 
-    def begin(self, theta: Array) -> Entry:
+    def begin(self, theta: Array, density: Density) -> Entry:
         """Return the entry of the next batch: one from before, or a blank one."""
-        entry = self.journal.begin(theta)
+        entry = self.journal.begin(theta, density)
         if self.journal.lost:
             self.journal.lost = False
             warnings.warn(
@@ -133,7 +134,8 @@ class Checkpoint:
         target, self._unchecked = self._unchecked, None
         known = np.flatnonzero(entry.known)
         if target is not None and known.size:
-            _compare(self.path, theta[known[:1]], entry.values[known[:1]], target)
+            values = entry.values.reshape(len(theta), -1)[known[:1], 0]
+            _compare(self.path, theta[known[:1]], values, target)
 
     def new_values(self) -> None:
         """Notice new values; write them if the last time is long ago."""
@@ -248,14 +250,19 @@ def read_checkpoint(path: Path, every: float = 60.0, n_jobs: int | None = None) 
             _check_version(file, path)
             settings = upgraded_settings(get_json(file, "settings"))
             journal = Journal(_get_journal(file["journal"]))
-            return Checkpoint(path, every, settings, _get_progress(file, n_jobs), journal)
+            progress = _get_progress(file, n_jobs)
+            check_values(settings, progress, journal)
+            return Checkpoint(path, every, settings, progress, journal)
     except CheckpointError:
         raise
     except SealError as error:
         raise CheckpointError(
             f"{str(path)!r} cannot be used as a checkpoint: {error}. {lost}"
         ) from None
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError) as error:
+    except (
+        OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, AttributeError,
+        OverflowError,
+    ) as error:  # fmt: skip
         raise CheckpointError(f"{str(path)!r} cannot be read ({error}). {lost}") from error
 
 
@@ -276,7 +283,7 @@ def _get_progress(file: Any, n_jobs: int | None) -> Progress:
         LevelInfo(**{**info, "log_z": tuple(info["log_z"])}) for info in plain.pop("infos")
     )
     state = _get_state(file["state"], n_jobs) if "state" in file else None
-    at_one = state if state is not None and state.beta == 1.0 else None
+    at_one = state if state is not None and state.arrived and state.beta == 1.0 else None
     if state is not None and "at_one" in file:
         about = get_json(file["at_one"], "plain")
         at_one = replace(
@@ -305,7 +312,7 @@ def _check_same(path: Path, target: Target, state: State) -> None:
     points = state.points[state.islands[0]]
     log_m = np.asarray(target.reference.log_density(points.theta), dtype=float)
     off = np.flatnonzero(~np.isclose(log_m, points.log_m, rtol=1e-9, atol=1e-9))
-    if off.size:
+    if off.size and state.leg[0] is None:
         i = int(off[0])
         raise CheckpointError(
             f"The checkpoint {str(path)!r} is of another reference: its log density at "
@@ -313,12 +320,17 @@ def _check_same(path: Path, target: Target, state: State) -> None:
             "the file."
         )
     alive = np.flatnonzero(np.isfinite(points.log_pi))[:2]
-    expected = points.log_pi[alive] - (points.log_m[alive] if target.times_reference else 0.0)
-    _compare(path, target.closed(points.theta[alive]), expected, target)
+    prior = log_m[alive] if target.times_reference else 0.0
+    theta = target.closed(points.theta[alive])
+    _compare(path, theta, points.log_pi[alive] - prior, target)
+    if state.leg[0] is not None:
+        _compare(path, theta, points.log_m[alive] - prior, target, state.leg[0])
 
 
-def _compare(path: Path, theta: Array, expected: Array, target: Target) -> None:
-    values = target.raw(theta)
+def _compare(
+    path: Path, theta: Array, expected: Array, target: Target, place: int | None = None
+) -> None:
+    values = target.raw(theta, place)
     off = ~np.isclose(values, expected, rtol=1e-6, atol=1e-6, equal_nan=True)
     if np.any(off):
         i = int(np.argmax(off))
@@ -347,6 +359,10 @@ def _put_state(parent: Any, name: str, state: State) -> None:
             "initial_sd": state.initial_sd,
             "search": None if state.search is None else asdict(state.search),
             "circles": None if state.circles is None else asdict(state.circles),
+            "leg": state.leg,
+            "stride": state.stride,
+            "leapt": state.leapt,
+            "lead_note": state.lead_note,
             "batches": [
                 {
                     "mixture": None if batch.mixture is None else number[batch.mixture],
@@ -363,7 +379,8 @@ def _put_state(parent: Any, name: str, state: State) -> None:
     )
     _put_points(group, "islands", _by_island(state))
     _put_points(group, "pool", [batch.points for batch in state.pool])
-    put_array(group, "pool/log_q", np.concatenate([batch.log_q for batch in state.pool]), False)
+    log_q = [batch.log_q for batch in state.pool]
+    put_array(group, "pool/log_q", np.concatenate([np.empty(0), *log_q]), False)
     markers = [mixture.markers for mixture in mixtures]
     for key in _MARKERS:
         _put_joined(group, f"markers/{key}", [getattr(m, key) for m in markers])
@@ -413,6 +430,10 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         pool=tuple(pool),
         search=SearchInfo(**plain["search"]) if plain.get("search") else None,
         circles=Circles.from_stored(plain.get("circles")),
+        leg=tuple(plain.get("leg", (None, 0))),
+        stride=plain.get("stride", 0.0),
+        leapt=plain.get("leapt", False),
+        lead_note=plain.get("lead_note", ""),
     )
 
 
@@ -459,7 +480,7 @@ def _put_journal(parent: Any, name: str, entries: list[Entry]) -> None:
     """Write what a level has evaluated."""
     group = parent.create_group(name)
     put_json(group, "plain", {"entries": [{"digest": e.digest, "why": e.why} for e in entries]})
-    _put_joined(group, "values", [entry.values for entry in entries])
+    _put_joined(group, "values", [entry.values.ravel() for entry in entries])
     _put_joined(group, "known", [entry.known for entry in entries])
 
 
@@ -467,9 +488,19 @@ def _get_journal(group: Any) -> list[Entry]:
     """Read what :func:`_put_journal` wrote."""
     values, known = _get_joined(group, "values"), _get_joined(group, "known")
     return [
-        Entry(about["digest"], values[i], known[i].astype(np.uint8), about["why"])
+        Entry(
+            about["digest"],
+            _in_rows(values[i], len(known[i])),
+            known[i].astype(np.uint8),
+            about["why"],
+        )
         for i, about in enumerate(get_json(group, "plain")["entries"])
     ]
+
+
+def _in_rows(values: Array, n: int) -> Array:
+    """Values, or rows of them with their gradients."""
+    return values if len(values) == n else values.reshape(n, -1)
 
 
 def _put_joined(parent: Any, name: str, arrays: list[Array]) -> None:

@@ -140,6 +140,24 @@ class Clusters:
             tuple(self.bends[r] for r in kept) if self.bends else (),
         )
 
+    def draw(self, x: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """Draw a cluster for each point with the probabilities rho_r(x).
+
+        Returns
+        -------
+        chol : ndarray, shape (n, n_params, n_params)
+            Cholesky factors of the clusters' covariances.
+        r : ndarray of int, shape (n,)
+            Their numbers.
+        log_rho : ndarray, shape (n,)
+            Log probabilities of these.
+        """
+        _, log_rho = self.log_responsibilities(x)
+        edges = np.cumsum(np.exp(log_rho), axis=1)
+        draw = rng.random(len(x))[:, None] * edges[:, -1:]
+        r = np.minimum(np.sum(draw >= edges, axis=1), len(self) - 1)
+        return self.chol[r], r, log_rho[np.arange(len(x)), r]
+
     def log_responsibilities(self, x: Array) -> tuple[float, Array]:
         """Mean log likelihood, and log probability of each cluster at each point."""
         log_resp = np.empty((len(x), len(self)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from paims._arrays import Array
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
+from paims.sampling._hamiltonian import N_LEAPS, Leaps, move, unguided
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
@@ -29,8 +30,15 @@ from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._references import box_of
 from paims.sampling._scheme import Scheme
 from paims.sampling._search import SearchInfo, search
-from paims.sampling._target import Counts, Points, Target
+from paims.sampling._target import Counts, Leg, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
+
+_N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
+_N_ZEROS = 64  # points at which the lead is zero where the target is looked at
+
+
+class TooFewAliveError(ValueError):
+    """The density is zero at nearly all points from which it should be annealed to."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,14 @@ class State:
         What the search for missed modes did; None before it.
     circles : Circles or None
         Periodic parameters, and where they are cut.
+    leg : Leg
+        Between which densities the points are.
+    stride : float
+        Size of the Hamiltonian moves' steps, in units of the clusters; 0 before there were any.
+    leapt : bool
+        Whether the points come from Hamiltonian moves: no mixture covers them.
+    lead_note : str
+        Why the lead was given up, if it was.
     """
 
     level: int
@@ -68,6 +84,15 @@ class State:
     pool: tuple[Batch, ...]
     search: SearchInfo | None = None
     circles: Circles | None = None
+    leg: Leg = (None, 0)
+    stride: float = 0.0
+    leapt: bool = False
+    lead_note: str = ""
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the points are at temperature 1 of the target itself, not of a lead."""
+        return self.beta >= 1.0 and self.leg[1] == 0
 
     @property
     def islands(self) -> list[Array]:
@@ -91,7 +116,8 @@ class LevelInfo:
         Of the importance weights with which the level began.
     local_acceptance, global_acceptance, second_acceptance : float
         Shares of the candidates accepted locally, of those accepted globally, and of the
-        second-stage candidates accepted; NaN where the recycled sample took the chains' place.
+        second-stage candidates (or Hamiltonian moves) accepted; NaN where there were none, as
+        when the recycled sample took the chains' place.
     spread : float
         c of the kernels, mean over islands.
     n_clusters : int
@@ -106,9 +132,13 @@ class LevelInfo:
     unique_share : float
         Share of distinct points.
     n_evaluations : int
-        In this level.
+        In this level, of the leg's end.
     log_z : tuple of float
         Log evidence of the path so far, for each island.
+    leg : int
+        The leg's end: 0 for the target, -1 for the last lead, -2 for the one before.
+    n_leaps : int
+        Steps of each Hamiltonian move; 0 for the second stage of random steps.
     """
 
     level: int
@@ -127,6 +157,8 @@ class LevelInfo:
     unique_share: float
     n_evaluations: int
     log_z: tuple[float, ...]
+    leg: int = 0
+    n_leaps: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,12 +186,8 @@ class Progress:
 
     def after(self, state: State, info: LevelInfo | None, counts: Counts) -> Progress:
         """Progress with one more level."""
-        at_one = state if state.beta == 1.0 else self.at_one
+        at_one = state if state.arrived and state.beta == 1.0 else self.at_one
         return Progress(state, at_one, (*self.infos, *([] if info is None else [info])), counts)
-
-
-class TooFewAlive(ValueError):
-    """The reference has too few points with a density: the run cannot start."""
 
 
 def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> State:
@@ -179,6 +207,7 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
         initial_sd=float(np.std(points.log_pi[np.isfinite(points.log_pi)])),
         pool=(),
         circles=target.circles,
+        leg=target.leg,
     )
     quasi_random = hasattr(target.reference, "quantile")
     parts = [points[rows] for rows in state.islands]
@@ -198,27 +227,32 @@ def next_level(
     With ``cool`` the level goes on towards temperature 0.
     """
     rng = state.rng()
-    before = target.counts.n_evaluations
+    before = target.n_spent
     ceiling = np.inf if cool and state.beta >= 1.0 else 1.0
     beta = next_beta(state.points, state.beta, scheme.effective_share, ceiling)
     log_w = log_incremental_weights(state.points, state.beta, beta)
     weight = np.empty(len(log_w))
     for rows in state.islands:
         weight[rows] = normalised(log_w[rows])
-    box = box_of(target.reference, state.points.theta.shape[1])
+    n_params = state.points.theta.shape[1]
+    box = box_of(target.reference, n_params)
     mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng, box)
-    scale = scheme.second_stage(state.points.theta.shape[1], efficiency)
-    kernel = Kernel(target, beta, mixtures, scale)
+    kernel = Kernel(target, beta, mixtures, scheme.second_stage(n_params, efficiency))
     starts, lengths = _chains(state, weight, scheme, rng)
     after = replace(
         state,
         level=state.level + 1,
         beta=beta,
+        leapt=False,
         log_z=tuple(
             log_z + log_sum_exp(log_w[rows]) - float(np.log(len(rows)))
             for log_z, rows in zip(state.log_z, state.islands, strict=True)
         ),
     )
+    size = effective_size(log_w)
+    if target.has_gradient and scheme.leaps(n_params, efficiency):
+        after, tour = _leap(after, state.points[starts], kernel, scheme, rng)
+        return after, _info(after, size, mixtures, None, tour, target.n_spent - before)
     first = _candidates(_islands_in_turn(state.points.island[starts], lengths), kernel, rng)
     sweeps: list[_Sweep] = []
     if scheme.recycle and beta == 1.0:
@@ -229,14 +263,75 @@ def next_level(
     else:
         chains = Proposed.of(state.points[starts], beta, mixtures)
         sweeps = _sweeps(chains, lengths, first, kernel, scheme, rng)
-        batches = [batch for sweep in sweeps for batch in sweep.candidates.batches]
+        batches = [b for sweep in sweeps if sweep.candidates for b in sweep.candidates.batches]
         after = replace(
             after,
             points=sweeps[-1].chains.points,
             pool=(*state.pool, *batches) if beta <= 1.0 else state.pool,
         )
-    n_evaluations = target.counts.n_evaluations - before
-    return after, _info(after, effective_size(log_w), mixtures, first, sweeps, n_evaluations)
+    return after, _info(after, size, mixtures, first, sweeps, target.n_spent - before)
+
+
+def _leap(
+    after: State, starts: Points, kernel: Kernel, scheme: Scheme, rng: np.random.Generator
+) -> tuple[State, list[_Sweep]]:
+    """Move the chains by Hamiltonian moves alone, until they have moved enough."""
+    leaps = Leaps(after.stride) if after.stride > 0.0 else Leaps.first(starts.theta.shape[1])
+    chains = now = unguided(starts, kernel.beta)
+    sweeps: list[_Sweep] = []
+    none = np.zeros(len(starts), dtype=bool)
+    while not sweeps or (
+        len(sweeps) < scheme.max_sweeps and not scheme.enough(sweeps[-1].correlation)
+    ):
+        now, took = move(now, kernel, leaps, rng)
+        sweeps.append(_Sweep(now, None, [Outcome(none, none, took)], _correlation(chains, now)))
+    took = np.concatenate([sweep.outcomes[0].second_accepted for sweep in sweeps])
+    stride = leaps.adapted(float(np.mean(took))).stride
+    points = now.points[np.argsort(now.points.island, kind="stable")]
+    return replace(after, points=points, stride=stride, leapt=True), sweeps
+
+
+def cross_over(state: State, target: Target, scheme: Scheme) -> State:
+    """Go on from a lead to the density after it: the next leg's points at its beginning.
+
+    Fresh candidates of the last mixtures, whose densities are known, are the first batches of the
+    leg's pool and, resampled by the lead, its points. Some come from mixtures of higher
+    temperature, in case the tails of the next density are heavier than the lead's. Where they
+    hardly hit the lead, the points of the lead go on themselves.
+    """
+    rng = state.rng(3)
+    fresh: list[Batch] = []
+    wider: list[Batch] = []
+    for i, rows in enumerate(state.islands if not state.leapt else []):
+        own = [batch.mixture for batch in state.pool if batch.points.island[0] == i]
+        mixtures = [mixture for mixture in dict.fromkeys(own) if mixture is not None]
+        n_wider = len(rows) // 4 if len(mixtures) > 2 else 0
+        sizes = [(fresh, -1, len(rows) - n_wider), (wider, -3, n_wider)]
+        for batches, place, size in sizes if mixtures else []:
+            if size:
+                theta, _ = mixtures[place].sample(size, rng)
+                points = target.evaluate(theta, np.full(size, i))
+                log_q = mixtures[place].log_density(theta)
+                batches.append(Batch(mixtures[place], points, log_q))
+    if state.leg[0] is None:
+        _check_support(state, target)
+    begun = replace(state, beta=0.0, leg=(state.leg[1], state.leg[1] + 1), pool=(), search=None)
+    if fresh and min(batch.efficiency for batch in fresh) > scheme.hopeless:
+        pool = tuple(
+            Batch(batch.mixture, target.at_next(batch.points), batch.log_q)
+            for batch in [*fresh, *wider]
+        )
+        parts = [
+            here.points[systematic(normalised(before.log_weight), len(rows), rng)]
+            for before, here, rows in zip(fresh, pool, state.islands, strict=False)
+        ]
+        begun = replace(begun, points=Points.concatenate(parts), pool=pool)
+    else:
+        kept = np.concatenate([_thinned(state, rows) for rows in state.islands])
+        begun = replace(begun, points=target.at_next(state.points[kept]))
+    target.leg = begun.leg
+    _require_alive(begun.points, len(begun.log_z))
+    return begun
 
 
 def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
@@ -261,6 +356,8 @@ def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
 
 def find_missed(state: State, target: Target, scheme: Scheme) -> State:
     """Search for modes that the sample at temperature 1 has missed, and take them in."""
+    if state.leapt or not state.pool:  # no mixture covers the density: nothing to compare
+        return replace(state, search=SearchInfo(0, 0, 0, 0))
     recycled = recycle(state.pool)
     batches, info = search(state.pool, recycled, target, scheme.search_share, state.rng(2))
     state = replace(state, pool=(*state.pool, *batches), search=info)
@@ -268,6 +365,27 @@ def find_missed(state: State, target: Target, scheme: Scheme) -> State:
         return state
     recycled = recycle(state.pool)
     return renew(state, recycled, share=1.0 if recycled.reliable else 0.5)
+
+
+def _thinned(state: State, rows: Array) -> Array:
+    """Every other point, if that leaves enough: each density costs more than the one before."""
+    enough = max(_N_AFTER_LEAD, 5 * state.points.theta.shape[1])
+    return rows[::2] if state.leapt and len(rows) >= 2 * enough else rows
+
+
+def _check_support(state: State, target: Target) -> None:
+    """Look at the target where the reference has drawn points and the first lead is zero."""
+    zeros = [
+        batch.points[np.isneginf(batch.points.log_pi) & np.isfinite(batch.points.log_m)]
+        for batch in state.pool
+        if batch.mixture is None
+    ]
+    points = Points.concatenate(zeros) if zeros else state.points[:0]
+    if not len(points):
+        return
+    some = points[:: -(-len(points) // _N_ZEROS)]
+    if np.any(np.isfinite(target.at(0, some.theta))):
+        raise TooFewAliveError("The lead is zero where the density is not")
 
 
 @dataclass(frozen=True)
@@ -284,7 +402,7 @@ class _Sweep:
     """The chains after one sweep of them all, and what came up on the way."""
 
     chains: Proposed
-    candidates: _Candidates
+    candidates: _Candidates | None
     outcomes: list[Outcome]
     correlation: float
 
@@ -482,7 +600,7 @@ def _require_alive(points: Points, n_islands: int) -> None:
     needed = 2 * (points.theta.shape[1] + 1)
     alive = np.bincount(points.island[np.isfinite(points.log_pi)], minlength=n_islands)
     if np.min(alive) < needed:
-        raise TooFewAlive(
+        raise TooFewAliveError(
             f"The density is zero at {len(points) - alive.sum()} of the {len(points)} points "
             f"drawn from the reference; at least {needed * n_islands} with a density are needed "
             "to start. Give a reference that covers the density more closely, return finite log "
@@ -505,12 +623,16 @@ def _info(
     after: State,
     size: float,
     mixtures: Sequence[MarkerMixture],
-    first: _Candidates,
+    first: _Candidates | None,
     sweeps: list[_Sweep],
     n_evaluations: int,
 ) -> LevelInfo:
     outcomes = [outcome for sweep in sweeps for outcome in sweep.outcomes]
-    rates = _acceptance(outcomes) if outcomes else (float(np.mean(first.local)), np.nan, np.nan)
+    if first is None:
+        rates = (np.nan, np.nan, _acceptance(outcomes)[2])
+    else:
+        local = float(np.mean(first.local))
+        rates = _acceptance(outcomes) if outcomes else (local, np.nan, np.nan)
     points = after.points
     return LevelInfo(
         level=after.level,
@@ -529,6 +651,8 @@ def _info(
         unique_share=len(np.unique(points.theta, axis=0)) / len(points),
         n_evaluations=n_evaluations,
         log_z=after.log_z,
+        leg=after.leg[1],
+        n_leaps=N_LEAPS if first is None else 0,
     )
 
 

@@ -16,15 +16,17 @@ def log_tempered(points: Points, beta: float) -> Array:
     which is the same when the reference m is flat.
     """
     dead = np.isneginf(points.log_pi)
+    if beta < 1.0:  # a lead may be zero where the target is not
+        dead = dead | np.isneginf(points.log_m)
     safe_pi = np.where(dead, 0.0, points.log_pi)
-    safe_m = np.where(dead, 0.0, points.log_m)
+    safe_m = np.where(dead | np.isneginf(points.log_m), 0.0, points.log_m)
     log_p = beta * safe_pi + (max(0.0, 1.0 - beta) * safe_m)
     return np.where(dead, -np.inf, log_p)
 
 
 def log_incremental_weights(points: Points, beta_old: float, beta_new: float) -> Array:
     """Log of p_new / p_old at points of p_old; -inf where the target is zero."""
-    dead = np.isneginf(points.log_pi)
+    dead = np.isneginf(points.log_pi) | (np.isneginf(points.log_m) & (beta_old < 1.0))
     alive = points[~dead]
     log_w = np.full(len(points), -np.inf)
     log_w[~dead] = log_tempered(alive, beta_new) - log_tempered(alive, beta_old)
@@ -39,7 +41,7 @@ def next_beta(points: Points, beta_old: float, share: float, ceiling: float) -> 
     """
     if beta_old == ceiling:
         return beta_old
-    alive = points[np.isfinite(points.log_pi)]
+    alive = points[np.isfinite(points.log_pi) & np.isfinite(points.log_m)]
     wanted = share * len(alive)
 
     def surplus(log_step: float) -> float:

@@ -96,10 +96,13 @@ class Recycled:
         """Whether the tail of the weights lets estimates converge."""
         return self.pareto_k < RELIABLE_K
 
-    @property
-    def settled(self) -> bool:
-        """Whether more candidates are unlikely to change the evidence by more than its error."""
-        return self.pareto_k < SETTLED_K and self.islands_agree
+    def settled(self, wanted: float) -> bool:
+        """Whether the sample is large enough, and more of it unlikely to change the evidence.
+
+        A tail that is a little heavy is left as it is once there is twice the sample.
+        """
+        enough = 2.0 * wanted if self.pareto_k > SETTLED_K else wanted
+        return self.pareto_k < HEAVY_K and self.islands_agree and self.effective_size >= enough
 
     @property
     def effective_size(self) -> float:

@@ -2,7 +2,8 @@
 
 A reference is anything with ``sample(n, rng)`` and ``log_density(x)``, the latter normalised: the
 evidence is measured against it. One that also has ``quantile(u)``, a map from the unit cube of
-``n_params`` dimensions, gets its first points from a scrambled Sobol' sequence.
+``n_params`` dimensions, gets its first points from a scrambled Sobol' sequence. One with
+``gradient(x)``, that of its log density, lets densities with gradients be sampled by them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
-from paims._arrays import Array
+from paims._arrays import Array, refuse_what_is_no_number
 
 
 @runtime_checkable
@@ -69,6 +70,10 @@ class Uniform(_Transformed):
         """Return minus the log of the box's volume inside, -inf outside."""
         inside = np.all((x >= self.lower) & (x <= self.upper), axis=1)
         return np.where(inside, -np.sum(np.log(self.upper - self.lower)), -np.inf)
+
+    def gradient(self, x: Array) -> Array:
+        """Return zeros."""
+        return np.zeros_like(x)
 
 
 class SoftUniform(_Transformed):
@@ -132,6 +137,12 @@ class SoftUniform(_Transformed):
         )
         return np.asarray(np.sum(each, axis=1))
 
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient of the log density, (F(-t) - F(t - r)) / s."""
+        t = (x - self.lower) / self.width
+        ratio = (self.upper - self.lower) / self.width
+        return np.asarray((expit(-t) - expit(t - ratio)) / self.width)
+
 
 class Normal(_Transformed):
     """Multivariate normal.
@@ -145,6 +156,8 @@ class Normal(_Transformed):
     """
 
     def __init__(self, mean: Any, cov: Any = 1.0) -> None:
+        refuse_what_is_no_number("mean", mean)
+        refuse_what_is_no_number("cov", cov)
         self.mean = np.atleast_1d(np.asarray(mean, dtype=float))
         self.n_params = self.mean.size
         matrix = np.asarray(cov, dtype=float)
@@ -176,6 +189,10 @@ class Normal(_Transformed):
         white = np.linalg.solve(self._chol, (x - self.mean).T)
         log_norm = 0.5 * self.n_params * np.log(2 * np.pi) + np.sum(np.log(np.diag(self._chol)))
         return np.asarray(-0.5 * np.sum(white**2, axis=0) - log_norm)
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient of the log density."""
+        return np.asarray(-np.linalg.solve(self.cov, (x - self.mean).T).T)
 
 
 class Product(_Transformed):
@@ -287,6 +304,8 @@ def _quantile_fn(distribution: Any) -> Any:
 
 
 def _box(lower: Any, upper: Any) -> tuple[Array, Array]:
+    refuse_what_is_no_number("lower", lower)
+    refuse_what_is_no_number("upper", upper)
     low = np.atleast_1d(np.asarray(lower, dtype=float))
     high = np.atleast_1d(np.asarray(upper, dtype=float))
     low, high = _alike(low, high, "lower", "upper"), _alike(high, low, "upper", "lower")

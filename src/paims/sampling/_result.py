@@ -87,6 +87,10 @@ class SampleResult:
         For goal="optimum": the draws of the density itself, at temperature 1.
     n_rejected : int
         How often the density raised an exception that counts as zero (``on_error="reject"``).
+    n_lead_evaluations : int
+        How often leads were evaluated.
+    n_gradients : int
+        How many of the evaluations, of the density or of leads, came with a gradient.
     random_state : int or None
         Gives the same run again.
     search : SearchInfo or None
@@ -128,6 +132,8 @@ class SampleResult:
     warnings: tuple[str, ...] = ()
     posterior: SampleResult | None = None
     n_rejected: int = 0
+    n_lead_evaluations: int = 0
+    n_gradients: int = 0
     random_state: int | None = None
     search: SearchInfo | None = None
     n_samples: int = 0

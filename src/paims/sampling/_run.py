@@ -21,7 +21,8 @@ from paims.sampling._level import (
     LevelInfo,
     Progress,
     State,
-    TooFewAlive,
+    TooFewAliveError,
+    cross_over,
     find_missed,
     first_state,
     next_level,
@@ -108,6 +109,7 @@ def run(
             recorder=checkpoint,
             counts=progress.counts,
             circles=target.circles if progress.state is None else progress.state.circles,
+            leg=target.first_leg if progress.state is None else progress.state.leg,
         )
         status = Status("converged", _reached(plan))
         try:
@@ -159,7 +161,7 @@ def _steps(
                 checkpoint.level_done(progress)
             yield progress
             _check_levels(progress, max_levels)
-    except TooFewAlive:
+    except TooFewAliveError:
         if checkpoint is not None:  # It would only be in the way of better settings.
             checkpoint.discard()
         raise
@@ -176,7 +178,18 @@ def levels(
     """Run levels until the goal is reached: down to temperature 1, and on as the goal asks."""
     state, infos, scheme = progress.state, list(progress.infos), plan.scheme
     if state is None:
-        state = first_state(target, plan.n_samples, plan.seed, scheme)
+        state = _begun(target, plan)
+        yield Level(state, None)
+    while state.leg[1] != 0:
+        if state.beta < 1.0:
+            state, info = next_level(state, target, scheme)
+            infos.append(info)
+            yield Level(state, info)
+            continue
+        if state.search is None and scheme.search_share > 0.0:
+            state = find_missed(state, target, scheme)
+            yield Level(state, None)
+        state = _crossed(state, target, plan)
         yield Level(state, None)
     if start is not None:
         state = replace(state, beta=1.0, points=target.laid_out(start))
@@ -187,10 +200,11 @@ def levels(
         state, info = next_level(state, target, scheme)
         infos.append(info)
         yield Level(state, info)
+    at_end = [info for info in infos if info.beta == 1.0 and info.leg == 0]
     if plan.goal == "posterior":
-        yield from _rounds(state, sum(info.beta == 1.0 for info in infos) - 1, target, scheme)
+        yield from _rounds(state, at_end, target, scheme)
         return
-    at_one = next(info for info in infos if info.beta == 1.0)
+    at_one = at_end[0]
     wanted = _OPTIMUM * (at_one.sd_log_density if scheme.past_one else state.initial_sd)
     while infos[-1].sd_log_density > wanted:
         state, info = next_level(state, target, scheme, cool=True)
@@ -198,19 +212,60 @@ def levels(
         yield Level(state, info)
 
 
-def _rounds(state: State, n_done: int, target: Target, scheme: Scheme) -> Iterator[Level]:
-    """Go on at temperature 1 until the recycled sample is as large as wanted, and whole."""
+def _begun(target: Target, plan: Plan) -> State:
+    """Level 0; without the leads if the first of them is zero nearly everywhere."""
+    try:
+        return first_state(target, plan.n_samples, plan.seed, plan.scheme)
+    except TooFewAliveError as nothing:
+        if not target.leads:
+            raise
+        note = f"{nothing}".split(";", maxsplit=1)[0]
+    return _without_leads(target, plan, f"{note.replace('The density', 'The lead')}")
+
+
+def _crossed(state: State, target: Target, plan: Plan) -> State:
+    """Points of the next leg, or the run begun anew if the next density is zero there."""
+    try:
+        return cross_over(state, target, plan.scheme)
+    except TooFewAliveError as nothing:
+        found = str(nothing)
+        if found.startswith("The density"):
+            found = "The density is zero at nearly all points that the lead has led to"
+        return _without_leads(target, plan, found)
+
+
+def _without_leads(target: Target, plan: Plan, why: str) -> State:
+    target.leg = (None, 0)
+    begun = first_state(target, plan.n_samples, plan.seed, plan.scheme)
+    return replace(begun, lead_note=why)
+
+
+def _rounds(
+    state: State, done: list[LevelInfo], target: Target, scheme: Scheme
+) -> Iterator[Level]:
+    """Go on at temperature 1 until the recycled sample is as large as wanted, and whole.
+
+    Chains of Hamiltonian moves make one more round: no mixture covers the density, and their
+    states are the sample.
+    """
     if state.search is None and scheme.search_share > 0.0:
         state = find_missed(state, target, scheme)
         yield Level(state, None)
     wanted = scheme.wanted_share * len(state.points)
-    for _ in range(n_done, scheme.max_rounds):
+    last = done[-1]
+    for number in range(len(done) - 1, scheme.max_rounds):
+        if last.n_leaps:
+            if number >= 1:
+                return
+            state, last = next_level(state, target, scheme)
+            yield Level(state, last)
+            continue
         recycled = recycle(state.pool)
-        if recycled.settled and recycled.effective_size >= wanted:
+        if recycled.settled(wanted):
             return
         start = state if recycled.reliable else renew(state, recycled)
-        state, info = next_level(start, target, scheme)
-        yield Level(state, info)
+        state, last = next_level(start, target, scheme)
+        yield Level(state, last)
 
 
 def _reached(plan: Plan) -> str:
@@ -283,14 +338,13 @@ class ProgressLine:
         """Show level, temperature, effective size, acceptance and speed."""
         if self._status is None or not progress.infos:
             return
-        info, n_evaluations = progress.infos[-1], progress.counts.n_evaluations
+        info, counts = progress.infos[-1], progress.counts
+        n_evaluations = counts.n_evaluations + counts.n_lead
         speed = n_evaluations / max(monotonic() - self._start, 1e-9)
         self._status.update(
             self._line(
-                f"level {info.level}: beta {info.beta:.3g}, effective size "
-                f"{info.effective_size:.0f}, "
-                f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
-                f"{info.second_acceptance:.0%} in the second stage, {n_evaluations} evaluations, "
+                f"level {info.level}{_of_leg(info)}: beta {info.beta:.3g}, effective size "
+                f"{info.effective_size:.0f}, {_accepted(info)}, {n_evaluations} evaluations, "
                 f"{speed:.0f}/s"
             )
         )
@@ -300,3 +354,16 @@ class ProgressLine:
         from rich.text import Text  # noqa: PLC0415 - only when there is a terminal
 
         return Text(self._begin + text)
+
+
+def _of_leg(info: LevelInfo) -> str:
+    return "" if info.leg == 0 else " (lead)"
+
+
+def _accepted(info: LevelInfo) -> str:
+    if info.n_leaps:
+        return f"accepted {info.second_acceptance:.0%} of the Hamiltonian moves"
+    return (
+        f"accepted {info.local_acceptance * info.global_acceptance:.0%} globally and "
+        f"{info.second_acceptance:.0%} in the second stage"
+    )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from paims._arrays import Array
 from paims._parallel import n_threads
 from paims.sampling._checkpoint import (
     Checkpoint,
@@ -35,6 +36,10 @@ from paims.sampling._scheme import (
 )
 from paims.sampling._target import Density, LogDensity, Target
 
+# Cheap densities, and what gives values with their gradients.
+Lead = LogDensity | Sequence[LogDensity] | None
+Gradient = Callable[[Array], Any]
+
 
 def anneal(
     log_density: LogDensity | None = None,
@@ -45,6 +50,8 @@ def anneal(
     scheme: str | Scheme = "default",
     log_likelihood: LogDensity | None = None,
     prior: Any = None,
+    lead: Lead = None,
+    gradient: Gradient | None = None,
     search: bool | float = True,
     vectorized: bool = True,
     random_state: Any = None,
@@ -66,6 +73,7 @@ def anneal(
     1.0
     """
     target, names = as_target(log_density, reference, log_likelihood, prior, vectorized)
+    target = with_leads(target, lead, gradient)
     how = as_scheme(scheme, n_jobs, search)
     plan = as_plan(target, n_samples, goal, how, names, random_state)
     return levels(target, plan, Progress())
@@ -80,6 +88,8 @@ def sample(
     scheme: str | Scheme = "default",
     log_likelihood: LogDensity | None = None,
     prior: Any = None,
+    lead: Lead = None,
+    gradient: Gradient | None = None,
     names: Sequence[str] | None = None,
     periodic: Sequence[str | int] | None = None,
     derived: Derived | None = None,
@@ -124,6 +134,17 @@ def sample(
     log_likelihood, prior : callable, and as ``reference``
         The engineers' form, in place of ``log_density`` and ``reference``: the density is prior
         times likelihood and the annealing starts at the prior. The result has the two apart.
+    lead : callable or sequence of them, optional
+        Cheap approximations of ``log_density`` (or of ``log_likelihood``), called as it is: the
+        annealing goes over these first, the cheapest first, and from the last one to the density
+        itself. The result is exact whatever they are; what it costs depends on them. They have to
+        be positive wherever the density is. One that raises, or is NaN, counts as zero there.
+    gradient : callable, optional
+        Takes what ``log_density`` takes and returns its values ``(m,)`` and their gradients
+        ``(m, n_params)``. By default an attribute ``value_and_gradient`` of the density, and of
+        each lead, is used if there is one. In many dimensions, where mixtures of the points no
+        longer cover the density, the chains then make Hamiltonian moves. A gradient that
+        disagrees with differences of the values is refused.
     names : sequence of str, optional
         Names of the parameters; by default those of the dictionary, or x1, x2, ...
     periodic : sequence of str or int, optional
@@ -203,6 +224,7 @@ def sample(
     target, of_prior = as_target(
         log_density, reference, log_likelihood, prior, vectorized, on_error
     )
+    target = with_leads(target, lead, gradient)
     how = as_scheme(scheme, n_jobs, search)
     names = of_prior if names is None else names
     plan = as_plan(target, n_samples, goal, how, names, random_state)
@@ -251,6 +273,8 @@ def resume(
     log_density: LogDensity,
     *,
     reference: Any = None,
+    lead: Lead = None,
+    gradient: Gradient | None = None,
     derived: Derived | None = None,
     n_jobs: int | None = None,
     max_evaluations: int | None = None,
@@ -277,7 +301,7 @@ def resume(
     reference : Reference, optional
         Needed if the run began with a reference, or prior, that is not
         :class:`~paims.Uniform`, :class:`~paims.SoftUniform` or :class:`~paims.Normal`.
-    derived : callable, optional
+    lead, gradient, derived : callable, optional
         As in :func:`paims.sample`; functions are not stored.
     n_jobs, max_evaluations, max_seconds, max_levels, progress
         As in :func:`paims.sample`.
@@ -321,6 +345,13 @@ def resume(
     with only_run(path):
         opened = read_checkpoint(path, checkpoint_every, n_jobs)
         target, plan = _of_checkpoint(opened, log_density, reference, on_error, n_jobs)
+        target = with_leads(target, lead, gradient)
+        if len(target.leads) != len(opened.settings["leads"]):
+            raise CheckpointError(
+                f"The run in {str(path)!r} has {len(opened.settings['leads'])} lead(s); got "
+                f"{len(target.leads)}. Pass those that it began with, paims.resume(path, "
+                "log_density, lead=...)."
+            )
         result = run(target, plan, execution, opened)
     return with_derived(result, derived, opened.settings["vectorized"])
 
@@ -441,6 +472,63 @@ def as_target(
     _callable(log_density, "log_density")
     where, names = as_reference(reference, "reference")
     return Target(Density(log_density, vectorized, on_error), where), names
+
+
+def with_leads(target: Target, lead: Lead, gradient: Gradient | None) -> Target:
+    """Target with its gradient, and the cheap densities that lead to it."""
+    density = target.density
+    if gradient is not None:
+        _callable(gradient, "gradient")
+    else:
+        gradient = getattr(density.log_density, "value_and_gradient", None)
+    given = [] if lead is None else [lead] if callable(lead) else list(lead)
+    for function in given:
+        _callable(function, "lead")
+    leads = tuple(
+        Density(
+            function,
+            density.vectorized,
+            "reject",
+            getattr(function, "value_and_gradient", None),
+        )
+        for function in given
+    )
+    target = replace(target, density=replace(density, gradient=gradient), leads=leads)
+    target.leg = target.first_leg
+    for place in range(-len(leads), 1):
+        check_gradient(target, place)
+    return target
+
+
+def check_gradient(target: Target, place: int) -> None:
+    """Compare a gradient with central differences at draws of the reference."""
+    density = target.density_of(place)
+    if density.gradient is None:
+        return
+    theta = np.asarray(target.reference.sample(8, np.random.default_rng(0)), dtype=float)
+    sloped = replace(density, sloped=True, on_error="reject")
+    values = sloped(theta).values
+    good = np.flatnonzero(np.isfinite(values[:, 0]))
+    if not len(good):
+        return  # nothing to compare; a run that has no more than this says so
+    # The most curved points are the hardest for differences: the flattest of them will do.
+    row = good[np.argmin(np.abs(values[good, 1:]).max(axis=1))]
+    point, slope = theta[row], values[row, 1:]
+    what = "The gradient of log_density" if place == 0 else "The gradient of the lead"
+    step = 1e-4 * np.maximum(np.abs(theta - theta.mean(axis=0)).mean(axis=0), 1e-12)
+    steps = np.concatenate([k * np.diag(step) for k in (-2.0, -1.0, 1.0, 2.0)])
+    around = replace(density, on_error="reject")(point + steps).values.reshape(4, -1)
+    fine, coarse = (around[2] - around[1]) / (2 * step), (around[3] - around[0]) / (4 * step)
+    difference = (4.0 * fine - coarse) / 3.0
+    noise = 1e-10 * np.maximum(np.abs(around).max(axis=0), 1.0) / step
+    doubt = 10.0 * np.abs(fine - coarse) + noise + 1e-4 * (np.abs(slope).max() + 1.0)
+    off = np.flatnonzero(np.abs(difference - slope) > doubt)
+    if off.size:
+        i = int(off[0])
+        raise ValueError(
+            f"{what} is wrong in coordinate {i}: at {point.tolist()} it is {slope[i]:.6g}, where "
+            f"differences of the values give {difference[i]:.6g}. Correct it, or leave it out."
+        )
 
 
 def _callable(function: Any, what: str) -> None:

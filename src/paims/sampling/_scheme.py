@@ -66,6 +66,11 @@ class Scheme:
         Least share of the candidates that come from one cluster of markers.
     wide_share : float
         Share of the markers whose kernels are wider than their cluster.
+    hopeless : float
+        Importance efficiency of the mixtures below which, if there are gradients, the chains make
+        Hamiltonian moves in their place,
+    many_params : int
+        if there are at least so many parameters: with fewer, random steps do as well for less.
     search_share : float
         Evaluations spent on the search for missed modes, relative to those before it; 0 for none.
     bending : float
@@ -88,6 +93,8 @@ class Scheme:
     efficient: float = 1.0
     least_share: float = 0.0
     wide_share: float = 0.0
+    hopeless: float = 0.0
+    many_params: int = 12
     search_share: float = 0.0
     bending: float = 0.0
     n_jobs: int | None = None
@@ -113,7 +120,7 @@ class Scheme:
         index = np.flatnonzero(counts)
         return index, counts[index]
 
-    def enough(self, correlation: float, n_params: int) -> bool:
+    def enough(self, correlation: float, n_params: int = 1) -> bool:
         """Whether chains with this correlation between starts and ends have moved enough.
 
         In high dimension a sweep forgets less, and the recycled sample does not need more: with
@@ -124,6 +131,10 @@ class Scheme:
         if self.max_correlation is None:
             return False
         return correlation < max(self.max_correlation, 1.0 - 2.0 / n_params)
+
+    def leaps(self, n_params: int, efficiency: float) -> bool:
+        """Whether chains make Hamiltonian moves, if they can."""
+        return n_params >= self.many_params and efficiency < self.hopeless
 
     def second_stage(
         self, n_params: int, efficiency: float = 0.0
@@ -172,6 +183,7 @@ def default_scheme(n_jobs: int | None = None) -> Scheme:
         efficient=0.4,
         least_share=0.05,
         wide_share=0.1,
+        hopeless=0.02,
         search_share=0.05,
         bending=0.7,
         n_jobs=n_jobs,
@@ -231,6 +243,7 @@ def as_settings(plan: Plan, target: Target) -> dict[str, Any]:
         "times_reference": target.times_reference,
         "reference": _encoded(target.reference),
         "density": getattr(target.density.log_density, "description", None),
+        "leads": [getattr(lead.log_density, "description", None) for lead in target.leads],
     }
 
 
@@ -238,7 +251,7 @@ def upgraded_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of a file with the names of today."""
     scheme = asdict(Scheme.from_stored(settings["scheme"]))
     del scheme["n_jobs"]
-    return {"periodic": [], **settings, "scheme": scheme}
+    return {"periodic": [], "leads": [], **settings, "scheme": scheme}
 
 
 def plan_of(settings: dict[str, Any], n_jobs: int | None) -> Plan:

@@ -204,7 +204,8 @@ def search(
         The sample.
     target : Target
     share : float
-        Evaluations to spend, relative to those so far.
+        Evaluations to spend, relative to those so far; three times as many where leads were
+        followed, as what they do not cover has not been looked at.
     rng : Generator
 
     Returns
@@ -213,21 +214,25 @@ def search(
         Draws at the modes that were found, half as many for each island as it has points.
     info : SearchInfo
     """
-    before = target.counts.n_evaluations
-    budget = share * before
+    before = target.n_spent
+    led = target.leg[0] is not None
+    budget = share * before * (3.0 if led else 1.0)
 
     def evaluate(theta: Array) -> Array:
         return target.evaluate(theta).log_pi
 
     clusters, waves = _clusters_of(pool, recycled)
-    scale = np.std(np.concatenate([b.points.theta for b in pool if b.mixture is None]), axis=0)
+    scale = np.std(np.concatenate([b.points.theta for b in _first_batches(pool)]), axis=0)
     screen, peaks = _Screen(clusters, scale), Peaks()
     for batch in pool:
         screen.include(batch.points.theta, batch.points.log_pi, peaks)
     fresh = _fresh_points(pool, target, rng)
+    if led:
+        more = next(fresh)
+        screen.include(more, evaluate(more), peaks)
     found: list[_Found] = []
     n_starts, allowed = 0, budget
-    while (spent := target.counts.n_evaluations - before) < min(allowed, _MOST_SHARES * budget):
+    while (spent := target.n_spent - before) < min(allowed, _MOST_SHARES * budget):
         if waves:
             start, log_start = waves.pop(0)
         else:
@@ -251,9 +256,9 @@ def search(
             log_mass = _laplace(float(log_tops[k]), inv_chol) - recycled.log_evidence
             if _missing(recycled, tops[k], inv_chol, log_mass):
                 found.append(_Found(tops[k], float(log_tops[k]), cov, log_mass))
-                allowed = max(allowed, target.counts.n_evaluations - before + budget)
+                allowed = max(allowed, target.n_spent - before + budget)
     batches = _draws(found, pool, target, rng) if found else []
-    spent = target.counts.n_evaluations - before
+    spent = target.n_spent - before
     return batches, SearchInfo(spent, n_starts, len(found), len(screen))
 
 
@@ -290,6 +295,14 @@ def _clusters_of(
     return clusters, [(points.theta[rows], points.log_pi[rows]) for rows in waves]
 
 
+def _first_batches(pool: Sequence[Batch]) -> list[Batch]:
+    """The first batch of each island: the reference's draws, or those that crossed to a leg."""
+    first: dict[int, Batch] = {}
+    for batch in pool:
+        first.setdefault(int(batch.points.island[0]), batch)
+    return list(first.values())
+
+
 def _weighted_median(values: Array, weight: Array) -> float:
     order = np.argsort(values, kind="stable")
     edges = np.cumsum(weight[order])
@@ -300,7 +313,7 @@ def _fresh_points(
     pool: Sequence[Batch], target: Target, rng: np.random.Generator
 ) -> Iterator[Array]:
     """New points, in turn from the reference and from the mixtures of all levels."""
-    mixtures = list(dict.fromkeys(batch.mixture for batch in pool))
+    mixtures = list(dict.fromkeys([None, *(batch.mixture for batch in pool)]))
     size = max(len(pool[0].points) // 4, 1)
     quantile = getattr(target.reference, "quantile", None)
     while True:
@@ -372,7 +385,7 @@ def _draws(
     markers = Markers(mean, share, log_p, np.arange(len(found) + 1), clusters)
     mixture = MarkerMixture(markers, 1.0, 0.0)
     batches = []
-    for first in [batch for batch in pool if batch.mixture is None]:
+    for first in _first_batches(pool):
         island = first.points.island[:1]
         theta, _ = mixture.sample(max(len(first.points) // 2, 1), rng)
         points = target.evaluate(theta, np.repeat(island, len(theta)))

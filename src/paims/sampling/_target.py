@@ -65,8 +65,9 @@ class Answer:
 
     Attributes
     ----------
-    values : ndarray, shape (m,)
-        As the density gave them, NaN included; -inf where rejected.
+    values : ndarray, shape (m,) or (m, 1 + n_params)
+        As the density gave them, NaN included; -inf where rejected. With gradients these are the
+        columns after the first.
     rejected : ndarray of bool, shape (m,)
         Where it raised.
     why : str
@@ -92,11 +93,17 @@ class Density:
         ``(n_params,)`` and returns a number.
     vectorized : bool
     on_error : {"raise", "reject"}
+    gradient : callable, optional
+        Takes what ``log_density`` takes; returns its values and their gradients.
+    sloped : bool
+        Whether a call gives the gradients too.
     """
 
     log_density: LogDensity
     vectorized: bool = True
     on_error: str = "raise"
+    gradient: Callable[[Array], Any] | None = None
+    sloped: bool = False
 
     def __call__(self, theta: Array) -> Answer:
         """Evaluate a batch ``(m, n_params)``, m > 0."""
@@ -150,6 +157,8 @@ class Density:
         except _Raised as raised:
             if len(theta) == 1:
                 values, rejected = np.full(1, -np.inf), np.ones(1, dtype=bool)
+                if self.sloped:
+                    values = np.append(values, np.zeros(theta.shape[1]))[None]
                 return Answer(values, rejected, _described(raised.__cause__))
         middle = len(theta) // 2
         a, b = self._reject(theta[:middle]), self._reject(theta[middle:])
@@ -160,18 +169,26 @@ class Density:
         )
 
     def _values(self, theta: Array) -> Array:
-        return checked(self._called(theta), theta, self.vectorized)
+        if not self.sloped:
+            assert self.log_density is not None
+            return checked(self._called(self.log_density, theta), theta, self.vectorized)
+        assert self.gradient is not None
+        raw = self._called(self.gradient, theta)
+        values, slopes = raw if self.vectorized else tuple(zip(*raw, strict=True))
+        return np.column_stack(
+            [checked(values, theta, self.vectorized), checked_slopes(slopes, theta)]
+        )
 
-    def _called(self, theta: Array) -> Any:
+    def _called(self, function: Callable[[Array], Any], theta: Array) -> Any:
         if self.vectorized:
             try:
-                return self.log_density(theta.copy())
+                return function(theta.copy())
             except Exception as error:
                 raise _Raised(None) from error
         values = []
         for i, point in enumerate(theta):
             try:
-                values.append(self.log_density(point.copy()))
+                values.append(function(point.copy()))
             except Exception as error:
                 raise _Raised(theta[i : i + 1]) from error
         return values
@@ -190,6 +207,11 @@ def _described(error: BaseException | None) -> str:
 
 def checked(raw: Any, theta: Array, vectorized: bool) -> Array:
     """What a density returned as an array of floats, or an error that says what is wrong."""
+    if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
+        raise ValueError(
+            "log_density returned masked values. Return -inf where the density is zero, or NaN "
+            "where it could not be computed."
+        )
     try:
         values = np.asarray(raw)
     except ValueError:
@@ -221,6 +243,17 @@ def checked(raw: Any, theta: Array, vectorized: bool) -> Array:
     return values
 
 
+def checked_slopes(raw: Any, theta: Array) -> Array:
+    """Gradients as an array of floats, 0 where there is none, or an error."""
+    slopes = np.asarray(raw, dtype=float)
+    if slopes.shape != theta.shape:
+        raise ValueError(
+            f"value_and_gradient must return gradients of shape {theta.shape} for a batch of that "
+            f"shape; got {slopes.shape}."
+        )
+    return np.where(np.isfinite(slopes), slopes, 0.0)
+
+
 @dataclass
 class Entry:
     """A batch: which points, and those of their values that are there.
@@ -229,7 +262,8 @@ class Entry:
     ----------
     digest : str
         Name of the points.
-    values : ndarray, shape (m,)
+    values : ndarray, shape (m,) or (m, 1 + n_params)
+        As in :class:`Answer`.
     known : ndarray of uint8, shape (m,)
         UNKNOWN, KNOWN or REJECTED.
     why : str
@@ -242,9 +276,10 @@ class Entry:
     why: str = ""
 
     @staticmethod
-    def blank(theta: Array, digest: str = "") -> Entry:
+    def blank(theta: Array, digest: str = "", sloped: bool = False) -> Entry:
         """Nothing known yet."""
-        return Entry(digest, np.full(len(theta), np.nan), np.full(len(theta), UNKNOWN, np.uint8))
+        shape = (len(theta), 1 + theta.shape[1]) if sloped else (len(theta),)
+        return Entry(digest, np.full(shape, np.nan), np.full(len(theta), UNKNOWN, np.uint8))
 
     @property
     def missing(self) -> Array:
@@ -278,7 +313,7 @@ class Journal:
     place: int = 0
     lost: bool = False
 
-    def begin(self, theta: Array) -> Entry:
+    def begin(self, theta: Array, density: Density) -> Entry:
         """Return the entry of the next batch: one from before, or a blank one."""
         digest = hashlib.sha256(np.ascontiguousarray(theta).tobytes()).hexdigest()
         if self.place < len(self.entries) and self.entries[self.place].digest != digest:
@@ -287,7 +322,7 @@ class Journal:
             del self.entries[self.place :]
             self.lost = True
         if self.place == len(self.entries):
-            self.entries.append(Entry.blank(theta, digest))
+            self.entries.append(Entry.blank(theta, digest, density.sloped))
         self.place += 1
         return self.entries[self.place - 1]
 
@@ -300,9 +335,9 @@ class Points:
     ----------
     theta : ndarray, shape (n, n_params)
     log_pi : ndarray, shape (n,)
-        Log density of the target; -inf where it is zero.
+        Log density at the path's end, the target or a lead; -inf where it is zero.
     log_m : ndarray, shape (n,)
-        Log density of the reference.
+        Log density at the path's beginning, the reference or a lead.
     island : ndarray of int, shape (n,)
         The island that each point lives on.
     """
@@ -333,21 +368,41 @@ class Points:
 class Counts:
     """What a run has counted: evaluations, those that were NaN, and those that raised.
 
-    ``why_rejected`` is the first exception that counted as zero density.
+    ``why_rejected`` is the first exception that counted as zero density. What a lead was asked
+    and what went wrong there is counted apart; ``n_gradients`` are those of either that came with
+    a gradient.
     """
 
     n_evaluations: int = 0
     n_nan: int = 0
     n_rejected: int = 0
     why_rejected: str = ""
+    n_lead: int = 0
+    n_lead_failed: int = 0
+    why_lead_failed: str = ""
+    n_gradients: int = 0
 
-    def including(self, entry: Entry) -> Counts:
+    def including(self, entry: Entry, of_lead: bool = False) -> Counts:
         """Counts with those of a whole batch."""
-        return Counts(
-            self.n_evaluations + len(entry.values),
-            self.n_nan + int(np.count_nonzero(np.isnan(entry.values))),
-            self.n_rejected + int(np.count_nonzero(entry.known == REJECTED)),
-            self.why_rejected or entry.why,
+        n = len(entry.values)
+        n_nan = int(np.count_nonzero(np.isnan(entry.values.reshape(n, -1)[:, 0])))
+        n_rejected = int(np.count_nonzero(entry.known == REJECTED))
+        n_gradients = self.n_gradients + n * (entry.values.ndim == 2)
+        if of_lead:
+            return replace(
+                self,
+                n_lead=self.n_lead + n,
+                n_lead_failed=self.n_lead_failed + n_nan + n_rejected,
+                why_lead_failed=self.why_lead_failed or entry.why,
+                n_gradients=n_gradients,
+            )
+        return replace(
+            self,
+            n_evaluations=self.n_evaluations + n,
+            n_nan=self.n_nan + n_nan,
+            n_rejected=self.n_rejected + n_rejected,
+            why_rejected=self.why_rejected or entry.why,
+            n_gradients=n_gradients,
         )
 
 
@@ -395,11 +450,28 @@ def in_one_call(density: Density, theta: Array) -> Generator[tuple[Array, Answer
 class Recorder(Protocol):
     """Who keeps the values of batches, so that none is evaluated twice."""
 
-    def begin(self, theta: Array) -> Entry:
+    def begin(self, theta: Array, density: Density) -> Entry:
         """Return the entry of the next batch."""
 
     def new_values(self) -> None:
         """Notice that an entry has new values."""
+
+
+# Beginning and end of a leg of the path: 0 is the target, -1 the last lead, -2 the one before it,
+# and None the reference.
+Leg = tuple[int | None, int]
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Gradients of the two densities of a leg, shape ``(m, n_params)`` each."""
+
+    log_pi: Array
+    log_m: Array
+
+    def tempered(self, beta: float) -> Array:
+        """Gradient of the log density of the path at ``beta``."""
+        return np.asarray(beta * self.log_pi + max(0.0, 1.0 - beta) * self.log_m)
 
 
 @dataclass
@@ -409,12 +481,18 @@ class Target:
     Zero density is -inf or NaN (the latter is counted) and everything outside the support of the
     reference, where the user's function is not called at all.
 
+    The path to it may lead over cheaper densities, each a leg of the way; see :data:`Leg`.
+
     Parameters
     ----------
     density : Density
     reference : Reference
     times_reference : bool
-        Whether the density is ``exp(log_density)`` times that of the reference.
+        Whether the density is ``exp(log_density)`` times that of the reference; so are leads.
+    leads : tuple of Density
+        Cheap approximations of the density, in the order in which they come.
+    leg : Leg
+        Between which densities the points are now.
     circles : Circles, optional
         Periodic parameters. Points are laid out from the cuts; the density sees them closed.
     evaluator : Evaluator
@@ -427,6 +505,8 @@ class Target:
     density: Density
     reference: Reference
     times_reference: bool = False
+    leads: tuple[Density, ...] = ()
+    leg: Leg = (None, 0)
     circles: Circles | None = None
     evaluator: Evaluator = in_one_call
     limits: Limits = Limits()
@@ -443,13 +523,81 @@ class Target:
                 f"{theta.shape}; got {log_m.shape}."
             )
         log_pi = np.full(len(theta), -np.inf)
-        inside = np.isfinite(log_m)
-        if np.any(inside):
-            values = self._values(self.closed(theta[inside]))
-            log_pi[inside] = values + log_m[inside] if self.times_reference else values
+        inside = np.flatnonzero(np.isfinite(log_m))
+        if len(inside):
+            prior = log_m[inside] if self.times_reference else 0.0
+            log_pi[inside] = self._values(self.leg[1], theta[inside]) + prior
+            if self.leg[0] is not None:
+                log_m[inside] = self._values(self.leg[0], theta[inside]) + prior
         if island is None:
             island = np.zeros(len(theta), dtype=np.int64)
         return Points(theta, log_pi, log_m, island)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether both densities of the leg have one, and the reference where it counts."""
+        begin, end = self.leg
+        some = self.density_of(end).gradient is not None
+        if begin is not None:
+            some = some and self.density_of(begin).gradient is not None
+        if begin is None or self.times_reference:
+            some = some and hasattr(self.reference, "gradient")
+        return some and self.circles is None
+
+    def evaluate_slopes(self, theta: Array, island: IntArray) -> tuple[Points, Slopes]:
+        """Evaluate a batch with gradients, which are 0 where a density is."""
+        log_m = np.asarray(self.reference.log_density(theta), dtype=float)
+        log_pi = np.full(len(theta), -np.inf)
+        slope_pi, slope_m = np.zeros_like(theta), np.zeros_like(theta)
+        inside = np.flatnonzero(np.isfinite(log_m))
+        begin, end = self.leg
+        if len(inside):
+            of_reference: Array | None = None
+            prior: Array | float = 0.0
+            slope: Array | float = 0.0
+            if begin is None or self.times_reference:
+                gradient = self.reference.gradient  # type: ignore[attr-defined]
+                of_reference = np.asarray(gradient(theta[inside]), dtype=float)
+            if self.times_reference:
+                assert of_reference is not None
+                prior, slope = log_m[inside], of_reference
+            values = self._values(end, theta[inside], sloped=True)
+            log_pi[inside], slope_pi[inside] = values[:, 0] + prior, values[:, 1:] + slope
+            if begin is not None:
+                values = self._values(begin, theta[inside], sloped=True)
+                log_m[inside], slope_m[inside] = values[:, 0] + prior, values[:, 1:] + slope
+            else:
+                slope_m[inside] = of_reference
+        return Points(theta, log_pi, log_m, island), Slopes(slope_pi, slope_m)
+
+    def at_next(self, points: Points) -> Points:
+        """Points of the leg's end as those of the next leg's beginning; evaluates that's end."""
+        log_pi = self.at(self.leg[1] + 1, points.theta)
+        return replace(points, log_pi=log_pi, log_m=points.log_pi)
+
+    def at(self, place: int, theta: Array) -> Array:
+        """Log density of the target, or of a lead."""
+        log_m = np.asarray(self.reference.log_density(theta), dtype=float)
+        inside = np.flatnonzero(np.isfinite(log_m))
+        out = np.full(len(theta), -np.inf)
+        if len(inside):
+            prior = log_m[inside] if self.times_reference else 0.0
+            out[inside] = self._values(place, theta[inside]) + prior
+        return out
+
+    @property
+    def first_leg(self) -> Leg:
+        """From the reference to the first lead, or to the target."""
+        return None, -len(self.leads)
+
+    @property
+    def n_spent(self) -> int:
+        """Evaluations so far of the target, or on the way to a lead of the leads."""
+        return self.counts.n_evaluations if self.leg[1] == 0 else self.counts.n_lead
+
+    def density_of(self, place: int) -> Density:
+        """The target, or a lead."""
+        return self.density if place == 0 else self.leads[place]
 
     def log_pi(self, theta: Array) -> Array:
         """Log density of the target at a batch."""
@@ -476,27 +624,38 @@ class Target:
         """Copy that is evaluated in this process, without limits, records and cuts."""
         return Target(self.density, self.reference, self.times_reference)
 
-    def raw(self, theta: Array) -> Array:
-        """What the density returns at a few closed points, not counted or recorded."""
-        return replace(self, recorder=None)._filled(Entry.blank(theta), theta).values
+    def raw(self, theta: Array, place: int | None = None) -> Array:
+        """What a density, by default that of the leg's end, returns at a few closed points.
 
-    def _values(self, theta: Array) -> Array:
+        Not counted or recorded.
+        """
+        density = self.density_of(self.leg[1] if place is None else place)
+        return replace(self, recorder=None)._filled(Entry.blank(theta), theta, density).values
+
+    def _values(self, place: int, theta: Array, sloped: bool = False) -> Array:
         """Evaluate points inside the support, or look them up."""
-        self.limits.check_size(self.counts.n_evaluations, len(theta))
-        entry = Entry.blank(theta) if self.recorder is None else self.recorder.begin(theta)
+        density, theta = self.density_of(place), self.closed(theta)
+        if sloped:
+            density = replace(density, sloped=True)
+        if place == 0:
+            self.limits.check_size(self.counts.n_evaluations, len(theta))
+        if self.recorder is None:
+            entry = Entry.blank(theta, sloped=sloped)
+        else:
+            entry = self.recorder.begin(theta, density)
         if entry.missing.size:
             self.limits.check_time()
-            self._filled(entry, theta)
-        self.counts = self.counts.including(entry)
+            self._filled(entry, theta, density)
+        self.counts = self.counts.including(entry, of_lead=place != 0)
         return np.where(np.isnan(entry.values), -np.inf, entry.values)
 
-    def _filled(self, entry: Entry, theta: Array) -> Entry:
+    def _filled(self, entry: Entry, theta: Array, density: Density) -> Entry:
         """Evaluate what is missing in an entry.
 
         What is there is kept; the run ends in the middle of a batch only if nothing is lost.
         """
         missing = entry.missing
-        with closing(self.evaluator(self.density, theta[missing])) as answers:
+        with closing(self.evaluator(density, theta[missing])) as answers:
             for rows, answer in answers:
                 entry.put(missing[rows], answer)
                 if self.recorder is not None:

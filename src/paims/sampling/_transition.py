@@ -146,15 +146,11 @@ def propose_second(
     log_rho_here = np.empty(len(state))
     for mixture, rows in by_island(mixtures, state.points.island):
         clusters, theta = mixture.markers.clusters, state.points.theta[rows]
-        _, log_rho = clusters.log_responsibilities(theta)
-        edges = np.cumsum(np.exp(log_rho), axis=1)
-        draw = rng.random(len(rows))[:, None] * edges[:, -1:]
-        r = np.minimum(np.sum(draw >= edges, axis=1), len(clusters) - 1)
-        step = np.einsum("nab,nb->na", clusters.chol[r], rng.standard_normal(theta.shape))
+        chol, r, log_rho = clusters.draw(theta, rng)
+        step = np.einsum("nab,nb->na", chol, rng.standard_normal(theta.shape))
         here, log_jacobian = clusters.straightened_by(theta, r)
         proposed[rows] = clusters.bent(here + scale(len(rows), rng)[:, None] * step, r)
-        cluster[rows] = r
-        log_rho_here[rows] = log_rho[np.arange(len(rows)), r] - log_jacobian
+        cluster[rows], log_rho_here[rows] = r, log_rho - log_jacobian
     return SecondStage(proposed, cluster, log_rho_here)
 
 

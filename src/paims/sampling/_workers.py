@@ -20,6 +20,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from math import ceil
 from time import monotonic
 from typing import Any
@@ -104,6 +105,29 @@ def _made(factory: Callable[[], Any]) -> Executor:
     return tied_to_this_process(made)
 
 
+@dataclass
+class _Cost:
+    """What the points of one density have taken so far."""
+
+    seconds: float = 0.0
+    n_points: int = 0
+
+    @property
+    def of_a_point(self) -> float:
+        """Seconds."""
+        return self.seconds / self.n_points
+
+    def include(self, seconds: float, n_points: int) -> None:
+        """Take in a piece."""
+        self.seconds += seconds
+        self.n_points += n_points
+
+
+def _cost_of(density: Density, costs: dict[int, _Cost]) -> _Cost:
+    """Costs of a density; a lead and its target, or a value and a gradient, cost differently."""
+    return costs.setdefault(hash((id(density.log_density), density.sloped)), _Cost())
+
+
 class InThisProcess:
     """Calls the density here, in pieces that take no longer than it takes to want them saved.
 
@@ -125,7 +149,7 @@ class InThisProcess:
     ) -> None:
         self._every, self._timeout = every, timeout
         self._interruptions = interruptions or Interruptions()
-        self._seconds, self._points = 0.0, 0
+        self._costs: dict[int, _Cost] = {}
 
     def __call__(
         self, density: Density, theta: Array
@@ -133,25 +157,24 @@ class InThisProcess:
         """Evaluate a batch; give rows with their values."""
         end = None if self._timeout is None else monotonic() + self._timeout
         start = 0
+        cost = _cost_of(density, self._costs)
         while start < len(theta):
-            rows = np.arange(start, start + self._size(len(theta) - start))
+            rows = np.arange(start, start + self._size(len(theta) - start, cost))
             piece = theta[rows]
             if end is None:
                 answer = self._interruptions.let_into(density, piece)
             else:
                 answer = self._timed(density, piece, end)
-            self._seconds += answer.seconds
-            self._points += len(rows)
+            cost.include(answer.seconds, len(rows))
             start += len(rows)
             yield rows, answer
 
-    def _size(self, n_left: int) -> int:
+    def _size(self, n_left: int, cost: _Cost) -> int:
         if self._every is None:
             return n_left
-        if self._points < _FIRST:
+        if cost.n_points < _FIRST:
             return min(_FIRST, n_left)
-        cost = max(self._seconds / self._points, 1e-12)
-        return max(1, int(min(self._every / cost, n_left)))
+        return max(1, int(min(self._every / max(cost.of_a_point, 1e-12), n_left)))
 
     def _timed(self, density: Density, theta: Array, end: float) -> Answer:
         """Call in a thread of its own, which is left behind if it does not return."""
@@ -189,29 +212,30 @@ class Workers:
 
     def __init__(self, pool: Pool, every: float | None, timeout: float | None) -> None:
         self._pool, self._every, self._timeout = pool, every, timeout
-        self._seconds, self._points = 0.0, 0
+        self._costs: dict[int, _Cost] = {}
 
     def __call__(
         self, density: Density, theta: Array
     ) -> Generator[tuple[Array, Answer], None, None]:
         """Evaluate a batch; give rows with their values as they come."""
-        parts = np.array_split(np.arange(len(theta)), ceil(len(theta) / self._size(len(theta))))
+        cost = _cost_of(density, self._costs)
+        n = len(theta)
+        parts = np.array_split(np.arange(n), ceil(n / self._size(n, cost)))
         pieces = [theta[part] for part in parts]
         with closing(self._pool.run(density, pieces, self._timeout)) as answers:
             for i, answer in answers:
-                self._seconds += answer.seconds
-                self._points += len(parts[i])
+                cost.include(answer.seconds, len(parts[i]))
                 yield parts[i], answer
 
-    def _size(self, n: int) -> int:
+    def _size(self, n: int, cost: _Cost) -> int:
         """Points in a piece."""
         workers = max(1, self._pool.n_workers)
         size = ceil(n / (_PIECES * workers))
-        if self._points:
-            cost = max(self._seconds / self._points, 1e-9)
-            size = min(max(size, ceil(_SECONDS / cost)), ceil(n / workers))
+        if cost.n_points:
+            each = max(cost.of_a_point, 1e-9)
+            size = min(max(size, ceil(_SECONDS / each)), ceil(n / workers))
             if self._every is not None:
-                size = min(size, max(1, int(self._every / cost)))
+                size = min(size, max(1, int(self._every / each)))
         return size
 
 

@@ -1,0 +1,163 @@
+"""Public functions: designs, ways to weigh kernels, and goals, on records that are made up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.functions import __main__ as command
+from benchmarks.functions import cases, comparison, radial, summary, weights
+from benchmarks.peers.cells import Cell, Record, Store
+
+from paims.gp import Posterior
+
+
+def record(method: str, case: str, nlpd: float, rmse: float = 0.1, **values: Any) -> Record:
+    cell = Cell(comparison.__name__, method, case, "", 0)
+    found = {"status": "ok", "nlpd": nlpd, "rmse": rmse, "crps": 0.05, "coverage": 0.95}
+    return {**cell.__dict__, **found, "cpu_seconds": 1.0, **values}
+
+
+def test_functions_and_halves() -> None:
+    assert len(cases.INPUTS) == 47
+    assert sorted(cases.CHOOSING + cases.SHOWING) == sorted(cases.INPUTS)
+    assert not set(cases.CHOOSING) & set(cases.SHOWING)
+    assert [cases.n_runs(p) for p in (1, 2, 3, 5, 6, 7, 20)] == [8, 20, 30, 50, 60, 56, 160]
+    assert cases.INPUTS[cases.CASES[0]] == 1
+    assert cases.INPUTS[cases.CASES[-1]] == 20
+
+
+def test_designs_follow_the_inputs_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    marginals = [SimpleNamespace(icdf=lambda u: 10.0 + 5.0 * u), SimpleNamespace(icdf=np.exp)]
+
+    class Made:
+        prob_input = SimpleNamespace(marginals=marginals)
+
+        def __call__(self, X: np.ndarray) -> np.ndarray:
+            assert 10.0 <= X[:, 0].min() <= X[:, 0].max() <= 15.0
+            assert 1.0 <= X[:, 1].min() <= X[:, 1].max() <= np.e
+            return np.column_stack([X[:, 1], X.sum(axis=1)])
+
+    monkeypatch.setattr(cases, "function", lambda name: Made())
+    data = cases.runs("Franke1", 3)
+    assert data.X.shape == (20, 2)
+    assert data.X_test.shape == (500, 2)
+    np.testing.assert_array_equal(cases.runs("Franke1", 3).y, data.y)
+    assert not np.array_equal(cases.runs("Franke1", 4).y, data.y)
+    np.testing.assert_array_equal(cases.runs("Franke1", 4).y_test.shape, (500,))
+
+
+def test_derivatives_of_the_radial_prototype() -> None:
+    rng = np.random.default_rng(0)
+    X, phi = rng.random((4, 3)), np.array([[0.4, 1.5, 3.0]])
+    for kernel in (radial.RadialMatern72(), radial.RadialMatern52()):
+        K, slopes = kernel.correlation_and_derivatives(X, X, phi)
+        np.testing.assert_allclose(K, kernel.correlation(X, X, phi), rtol=1e-12)
+        for i in range(3):
+            step = np.exp(1e-5 * (np.arange(3) == i))
+            ends = [kernel.correlation(X, X, phi * s) for s in (step, 1.0 / step)]
+            np.testing.assert_allclose(slopes[:, i], (ends[0] - ends[1]) / 2e-5, atol=1e-8)
+        # Along one input it is the separable one.
+        np.testing.assert_allclose(
+            kernel.correlation(X[:, :1], X[:, :1], phi[:, :1]),
+            kernel.of.correlation(X[:, :1], X[:, :1], phi[:, :1]),
+            rtol=1e-12,
+        )
+        assert np.isfinite(Posterior(X * [1, 2, 3], X[:, 0] ** 2, kernel, "zero")([[0.0] * 4]))
+
+
+def test_all_ways_of_one_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+
+    def member(name: str, *arguments: Any) -> SimpleNamespace:
+        k = weights.SMOOTH.index(name)
+        means = np.full((2, 30), float(k))
+        components = SimpleNamespace(means=means, scales=np.ones((2, 30)), dof=5.0)
+        prediction = SimpleNamespace(components=components, weights=np.array([0.5, 0.5]))
+        return SimpleNamespace(
+            comparable=[0.0, -1.0, -9.0][k], error=0.1, reference=0.0, seconds=1.0,
+            left_out=np.array([-3.0, -1.0, -3.0])[k] + 0.01 * rng.random(20),
+            prediction=prediction,
+        )  # fmt: skip
+
+    data = SimpleNamespace(
+        X=np.zeros((5, 2)), y=np.zeros(5), X_test=np.zeros((30, 2)), y_test=np.ones(30), unit=1.0
+    )
+    monkeypatch.setattr(weights, "Member", member)
+    monkeypatch.setattr(weights, "runs", lambda case, seed: data)
+    found = weights.measure(Cell(weights.__name__, "paims", "Franke1", weights.KERNELS, 0))
+    assert found["weights"]["evidence"] == {
+        "squared_exponential": pytest.approx(0.731, abs=1e-3),
+        "matern72": pytest.approx(0.269, abs=1e-3),
+        "matern52": 0.0,
+    }
+    assert found["weights"]["stacked"]["matern72"] > 0.999
+    assert found["weights"]["evidence and stacked"]["matern72"] == pytest.approx(0.634, abs=2e-3)
+    assert found["weights"]["chosen"] == {"squared_exponential": 1.0}
+    # The outputs are 1, which the second kernel predicts.
+    best = min(found["ways"], key=lambda way: found["ways"][way]["nlpd"])
+    assert best in ("matern72", "stacked")
+
+
+def test_goals() -> None:
+    peer = "gpmp, Matérn 7/2"
+    records = [
+        record("paims", "Franke1", -2.0), record("paims", "Franke2", -1.0, 0.5),
+        record(peer, "Franke1", -1.9), record(peer, "Franke2", -0.8, 0.1),
+        record("paims, squared exponential", "Franke1", -1.5),
+    ]  # fmt: skip
+    found = [row["verdict"] for row in summary.verdicts(records)]
+    assert found == ["reached", "missed", "reached", "reached"]
+    assert summary.worst_ratio(records)[1] == "Franke2, design 0"
+    # Each is compared with ours on what it was tried on.
+    rows = {row["method"]: row for row in summary.overall(records)}
+    assert rows["paims, squared exponential"]["mine"] == -2.0
+    assert rows[peer]["mine"] == -1.5
+    worse = [*records, record("BoTorch, MAP", "Franke1", -3.0)]
+    assert summary.verdicts(worse)[0]["verdict"] == "missed"
+    low = [*records, record("paims", "Franke3", -1.0, coverage=0.7)]
+    assert [row["verdict"] for row in summary.verdicts(low)][2:] == ["missed", "missed"]
+    assert "| Franke1 | 2 | -2.00 |" in summary.report(records)
+
+
+def test_ways_are_shown_by_halves() -> None:
+    def way(case: str, nlpd: float) -> Record:
+        cell = Cell(weights.__name__, "paims", case, weights.KERNELS, 0)
+        scores = {"nlpd": nlpd, "rmse": 0.1, "crps": 0.1, "coverage": 0.9}
+        return {**cell.__dict__, "status": "ok", "ways": {"evidence": scores, "equal": scores}}
+
+    records = [way(cases.CHOOSING[0], -1.0), way(cases.SHOWING[0], -3.0)]
+    for names, nlpd in ((cases.CHOOSING, -1.0), (cases.SHOWING, -3.0)):
+        (first, _) = summary.weighing(records, names, weights.KERNELS)
+        assert (first["nlpd"], first["functions"]) == (nlpd, 1)
+    assert summary.report(records).count("Ways to weigh kernels") == 2
+
+
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*options: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["functions", *options])
+        command.main()
+        return capsys.readouterr().out
+
+    listed = run("--list", "--design", "0", "--most-inputs", "1", "--method", "^paims$")
+    assert len(listed.splitlines()) == 7
+    assert len(run("--list", "--weights", "--case", "Franke1").splitlines()) == 20
+    monkeypatch.setattr(command, "PAGE", tmp_path / "functions.md")
+    store = Store(tmp_path / "functions.jsonl")
+    made = record("paims", "Franke1", -2.0)
+    store.add(Cell(*(made.pop(name) for name in Cell.__dataclass_fields__)), **made)
+    assert "Franke1" in run("--summary", "--results", str(store.path))
+    with pytest.raises(SystemExit):
+        run("--list", "--design", "99")
+
+
+def test_what_is_kept_is_what_the_page_says() -> None:
+    root = Path(command.__file__).parents[1]
+    store = Store(root / "functions.jsonl")
+    assert (root / "functions.md").read_text(encoding="utf-8") == summary.report(store) + "\n"
