@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paims.gp import Posterior
-from paims.gp._shared import SharedPosterior, effective_outputs
+from paims.gp._shared import SharedPosterior, effective_outputs, outputs_terms
 
 
 @pytest.fixture
@@ -26,6 +26,24 @@ def test_each_output_has_the_posterior_of_one_on_its_own(
     shared = SharedPosterior(X, Y, prior=prior)
     alone = np.column_stack([Posterior(X, y, prior=prior)(u) for y in Y.T])
     np.testing.assert_allclose(shared.log_posteriors(u), alone, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["squared_exponential", "matern52"])
+@pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
+def test_compiled_terms_are_those_of_the_twin(
+    runs: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: str, mean: str
+) -> None:
+    from paims.gp import _compiled
+
+    X, Y, u = runs
+    posterior = SharedPosterior(X, Y, kernel, mean, prior="jointly_robust")
+    phi, nugget = posterior.to_physical(u)
+    given = (X, posterior.H, Y, posterior.kernel, phi, nugget)
+    np.testing.assert_allclose(
+        _compiled.outputs_terms(*given), outputs_terms(*given), rtol=1e-8, atol=1e-8
+    )
+    one = _compiled.outputs_terms(*given, n_jobs=1)
+    assert one.tobytes() == _compiled.outputs_terms(*given, n_jobs=2).tobytes()
 
 
 def test_the_density_is_the_tempered_product(

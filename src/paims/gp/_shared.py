@@ -33,7 +33,7 @@ from paims.gp._factorisation import (
     project_out,
     solve_lower_rows,
 )
-from paims.gp._kernels import Kernel
+from paims.gp._kernels import Kernel, has_form
 from paims.gp._means import Basis
 from paims.gp._nugget import Nugget, NuggetPrior
 from paims.gp._posterior import Posterior
@@ -198,39 +198,25 @@ class SharedPosterior(Posterior):
         phi, nugget = np.where(valid[:, None], phi, 1.0), np.where(valid, nugget, 1.0)
         for pattern in self.patterns:
             X, H, Y = self._runs_of(pattern)
-            (n, q), m = H.shape, Y.shape[1]
-            rows = np.ascontiguousarray(np.column_stack([H, Y]).T)
-
-            def work(
-                start: int,
-                stop: int,
-                X: FloatArray = X,
-                rows: FloatArray = rows,
-                pattern: _Pattern = pattern,
-            ) -> None:
-                n, q, m = len(X), self.n_basis, len(pattern.outputs)
-                with np.errstate(all="ignore"):
-                    K = self.kernel.correlation(X, X, phi[start:stop])
-                    K[:, np.arange(n), np.arange(n)] += nugget[start:stop, None]
-                    L = cholesky(K)
-                    failed = ~np.isfinite(L).all(axis=(1, 2))
-                    L[failed] = np.eye(n)
-                    stack = np.broadcast_to(rows, (stop - start, q + m, n)).copy()
-                    whitened = solve_lower_rows(L, stack).swapaxes(1, 2)
-                    Q1, R = np.linalg.qr(whitened[:, :, :q])
-                    residual = project_out(np.asarray(Q1), whitened[:, :, q:])
-                    S2 = np.einsum("cij,cij->cj", residual, residual)
-                    log_det = np.log(diagonal(L)).sum(axis=1)
-                    log_det += np.log(np.abs(diagonal(np.asarray(R)))).sum(axis=1)
-                    terms = -0.5 * (n - q) * np.log(S2) - log_det[:, None]
-                bad = np.asarray(failed)[:, None] | ~np.isfinite(terms)
-                out[start:stop, pattern.outputs] = np.where(bad, np.nan, terms)
-
-            size = max(1, _BLOCK_SIZE // (n * max(n, q + m)))
-            with single_threaded_blas():
-                for_chunks(work, len(phi), size, self.n_jobs)
+            freedom = len(X) - self.n_basis
+            terms = self._terms(X, H, Y, phi, nugget)
+            with np.errstate(all="ignore"):
+                found = (
+                    -0.5 * freedom * np.log(terms[:, 2:]) - 0.5 * terms[:, :2].sum(axis=1)[:, None]
+                )
+            out[:, pattern.outputs] = np.where(np.isfinite(found), found, np.nan)
         out[~valid] = np.nan
         return out
+
+    def _terms(
+        self, X: FloatArray, H: FloatArray, Y: FloatArray, phi: FloatArray, nugget: FloatArray
+    ) -> FloatArray:
+        """Columns log|K|, log|H'K^-1 H| and S2 of each output; compiled where numbers tell K."""
+        if not has_form(self.kernel):
+            return outputs_terms(X, H, Y, self.kernel, phi, nugget, self.n_jobs)
+        from paims.gp import _compiled  # noqa: PLC0415 - Numba is slow to import
+
+        return _compiled.outputs_terms(X, H, Y, self.kernel, phi, nugget, self.n_jobs)
 
     def _runs_of(self, pattern: _Pattern) -> tuple[FloatArray, FloatArray, FloatArray]:
         rows = pattern.rows
@@ -345,6 +331,42 @@ class _Regressions:
         K_new = factors.kernel.correlation(X_new, factors.X, factors.phi)
         V = solve_lower_rows(factors.L, K_new)
         return H_new @ self.beta + V @ self.residual, term
+
+
+def outputs_terms(
+    X: FloatArray,
+    H: FloatArray,
+    Y: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    nugget: FloatArray,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """The plain NumPy twin of ``_compiled.outputs_terms``, for points that are in range."""
+    (n, q), m = H.shape, Y.shape[1]
+    rows = np.ascontiguousarray(np.column_stack([H, Y]).T)
+    out = np.full((len(phi), 2 + m), np.nan)
+
+    def work(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            K = kernel.correlation(X, X, phi[start:stop])
+            K[:, np.arange(n), np.arange(n)] += nugget[start:stop, None]
+            L = cholesky(K)
+            failed = ~np.isfinite(L).all(axis=(1, 2))
+            L[failed] = np.eye(n)
+            stack = np.broadcast_to(rows, (stop - start, q + m, n)).copy()
+            whitened = solve_lower_rows(L, stack).swapaxes(1, 2)
+            Q1, R = np.linalg.qr(whitened[:, :, :q])
+            residual = project_out(np.asarray(Q1), whitened[:, :, q:])
+            block = out[start:stop]
+            block[:, 0] = 2.0 * np.log(diagonal(L)).sum(axis=1)
+            block[:, 1] = 2.0 * np.log(np.abs(diagonal(np.asarray(R)))).sum(axis=1)
+            block[:, 2:] = np.einsum("cij,cij->cj", residual, residual)
+            block[failed] = np.nan
+
+    with single_threaded_blas():
+        for_chunks(work, len(phi), max(1, _BLOCK_SIZE // (n * max(n, q + m))), n_jobs)
+    return out
 
 
 def effective_outputs(residuals: FloatArray) -> float:

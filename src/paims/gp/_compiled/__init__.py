@@ -38,6 +38,7 @@ from paims.gp._compiled import (
     _lanes,
     _lapack,
     _large,
+    _outputs,
     _pairs,
     _simd,
     _tiles,
@@ -47,7 +48,18 @@ from paims.gp._compiled._pairs import leading_dimension, run_terms, scale_terms
 from paims.gp._compiled._simd import LANES
 from paims.gp._kernels import ExponentialKernel
 
-_PARTS = (_gradient, _information, _kernels, _lanes, _lapack, _large, _pairs, _simd, _tiles)
+_PARTS = (
+    _gradient,
+    _information,
+    _kernels,
+    _lanes,
+    _lapack,
+    _large,
+    _outputs,
+    _pairs,
+    _simd,
+    _tiles,
+)
 # Runs from which one point through LAPACK is faster than four in the lanes of a vector, without
 # and with the information matrix.
 _LARGE = (400, 600)
@@ -66,6 +78,7 @@ def _version() -> int:
 _run = _lanes.make_run(_version())
 _run_large = _large.make_run(_version())
 _run_gradient = _gradient.make_run(_version())
+_run_outputs = _outputs.make_run(_version())
 
 # order, A, z, log_det and shift, see `contrasts`
 Contrasts = tuple[NDArray[np.intp], FloatArray, FloatArray, float, float]
@@ -252,6 +265,57 @@ def core_gradients(
     failed = ~valid | ~np.isfinite(out).all(axis=1)
     out[failed], gradient[failed] = np.nan, np.nan
     return out, gradient
+
+
+def outputs_terms(
+    X: FloatArray,
+    H: FloatArray,
+    Y: FloatArray,
+    kernel: ExponentialKernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    n_jobs: int | None = None,
+    prepared: Prepared | None = None,
+) -> FloatArray:
+    """Compute the terms of several outputs, which have the factorisation in common.
+
+    Parameters
+    ----------
+    X, H, kernel, phi, delta, n_jobs
+        As in :func:`core_terms`.
+    Y : ndarray of shape (n, k)
+        Outputs of the training runs.
+    prepared : optional
+        What :func:`prepare` made of X, H, the first output and the kernel.
+
+    Returns
+    -------
+    ndarray of shape (m, 2 + k)
+        log|K|, log|H'K^-1 H|, and S2 = y'Qy of each output; NaN where a point fails.
+    """
+    X, H, y, phi, delta = _checked(X, H, np.ascontiguousarray(Y[:, 0]), phi, delta)
+    out = np.full((len(phi), 2 + Y.shape[1]), np.nan)
+    prepared = prepared or prepare(X, H, y, kernel)
+    if prepared is None:
+        return out
+    valid, phi, delta = _harmless(phi, delta)
+    n, q = H.shape
+    order, A = prepared.contrasts[:2]
+    Z = np.ascontiguousarray((Y[order[: n - q]] - A @ Y[order[n - q :]]).T)
+    where = _large.layout(n, X.shape[1], q, 0)
+
+    def stages(
+        arguments: _Arguments, m: int, first: int, last: int, workspace: FloatArray
+    ) -> None:
+        lapack, runs, kind, A, _, log_det, shift, _, polynomial, _, points, nugget = arguments
+        _run_outputs(
+            lapack, runs, kind, A, Z, log_det, shift, polynomial, points, nugget,
+            leading_dimension(n), m, where, workspace, out,
+        )  # fmt: skip
+
+    _one_by_one(prepared, phi, delta, stages, (0, 0), where[-1], n_jobs)
+    out[~valid] = np.nan
+    return out
 
 
 def _checked(
