@@ -10,8 +10,9 @@ ended by itself: its draws, weights and evidence have to be those of an undistur
 bit. Ctrl-C goes to the whole group, workers included, as a terminal sends it; SIGTERM and SIGKILL
 go to the run alone, and its workers have to be gone soon after.
 
-The density is fast in every other run, so that most signals fall into the sampler's own steps
-(recycling, search, assembly, writing), and slow in the others, so that they fall into batches.
+The density is fast with one of the random states, so that most signals fall into the sampler's own
+steps (recycling, search, assembly, writing), and slow with the others, so that they fall into
+batches.
 
 What was seen is appended to `benchmarks/kills.jsonl`, one line for each run; the command goes on
 where it was stopped, and several may run at once with different ``--seed``.
@@ -36,6 +37,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -67,12 +69,14 @@ def slow_density(x: np.ndarray) -> np.ndarray:
 
 def run(seed: int, path: str | None = None, executor: Any = None) -> paims.SampleResult:
     """Run to the end, or until it is interrupted."""
+    # Other processes do not know what is in a script: by the name that they can import.
+    slow, fast = (resolve_name(f"benchmarks.kills:{name}") for name in ("slow_density", "density"))
     box = paims.Uniform([-3.0] * 2, [3.0] * 2)
     options = {} if path is None else {"checkpoint": path, "checkpoint_every": 0.02}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", paims.SamplingWarning)
         return paims.sample(
-            slow_density if seed % 2 else density, box, 200, random_state=seed, progress=False,
+            slow if seed % 2 else fast, box, 200, random_state=seed, progress=False,
             executor=executor, **options,
         )  # fmt: skip
 

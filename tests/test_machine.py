@@ -129,3 +129,30 @@ def test_no_seed_is_set_before_a_test(request: pytest.FixtureRequest) -> None:
     before = random.getstate()
     plugin.pytest_runtest_call(request.node)
     assert random.getstate() == before
+
+
+def test_the_day_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Emulator, its file and its page are the same in the past and beyond 2038."""
+    import time
+
+    X = np.random.default_rng(0).random((9, 1))
+    seen = []
+    for clock in (0.0, 1.7e9, 4.2e9):
+        monkeypatch.setattr(time, "time", lambda clock=clock: clock)
+        settings = {"kernel": "squared_exponential", "n_samples": 200, "random_state": 0}
+        emulator = paims.Emulator(**settings).fit(X, np.sin(5.0 * X[:, 0]))
+        emulator.save(tmp_path / "emulator.h5")
+        page = paims.report.render_report(emulator)
+        seen.append(((tmp_path / "emulator.h5").read_bytes(), page))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_nothing_asks_for_the_date() -> None:
+    asked = ("time.time(", "datetime.now", "date.today", "localtime", "gmtime", "strftime")
+    found = [
+        (path.name, word)
+        for path in Path(paims.__file__).parent.rglob("*.py")
+        for word in asked
+        if word in path.read_text(encoding="utf-8")
+    ]
+    assert found == []

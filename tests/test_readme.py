@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import pytest
+from benchmarks.functions import comparison
+from benchmarks.functions.summary import overall
+from benchmarks.peers.cells import Store
+from benchmarks.real.summary import of
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -52,27 +55,19 @@ def results(part: str) -> list[dict[str, Any]]:
     return found
 
 
-EMULATORS = {
-    "scikit-learn, best of ten restarts": "scikit-learn, 10 restarts",
-    "paims": "paims",
-    'paims, `kernel="auto"`': "paims, kernel by evidence",
-}
-
-
 def test_emulators_are_those_of_the_benchmarks() -> None:
     shown = table_after("## What it changes")
-    assert list(shown) == list(EMULATORS)
-    for name, cells in shown.items():
-        rows = [r for r in results("emulators") if r["method"] == EMULATORS[name]]
-        six = [row for row in rows if row["case"] != "nilson_kuusk"]
-        (paper,) = [row for row in rows if row["case"] == "nilson_kuusk"]
-        assert len(six) == 6
-        assert all(row["n"] == 20 for row in six)
-        nlpd, _, inside, rmse, _ = cells
-        assert float(nlpd) == pytest.approx(mean(row["nlpd"] for row in six), abs=0.0051)
-        assert float(rmse) == pytest.approx(mean(row["rmse"] for row in six), abs=0.00051)
-        covers = 100 * mean(row["coverage"] for row in six), 100 * paper["coverage"]
-        assert inside == f"{covers[0]:.0f} %, {covers[1]:.0f} %"
+    store = Store(README.parent / "benchmarks" / "functions.jsonl")
+    found = {row["method"]: row for row in overall(of(store, comparison.__name__))}
+    assert shown.keys() == found.keys()
+    for name, (functions, nlpd, mine, inside, least, rmse) in shown.items():
+        row = found[name]
+        assert int(functions) == row["functions"]
+        assert float(nlpd) == pytest.approx(row["nlpd"], abs=0.0051)
+        assert float(mine) == pytest.approx(row["mine"], abs=0.0051)
+        assert float(rmse) == pytest.approx(row["rmse"], abs=0.00051)
+        assert inside == f"{100 * row['coverage']:.1f} %"
+        assert least == f"{100 * row['least']:.0f} %"
 
 
 SAMPLERS = {

@@ -35,6 +35,8 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # ours ever did, and little enough for any machine that has room for the file.
 _FREE_BYTES = 2**24
 _BYTES_PER_BYTE = 100
+# Groups and arrays; each takes time to look at.
+_MOST = 50_000
 _DEFLATE, _SHUFFLE = 1, 2
 
 
@@ -143,6 +145,8 @@ def _check_content(file: Any, budget: int) -> None:
             if address in seen:
                 raise SealError(f"its {what} is something else in it under a second name")
             seen.add(address)
+            if len(seen) > _MOST:
+                raise SealError(f"it is made of more than {_MOST} parts")
             if isinstance(item, h5py.Group):
                 groups.append(item)
             elif isinstance(item, h5py.Dataset):
@@ -224,5 +228,7 @@ def put_json(parent: Any, name: str, value: Any) -> None:
 
 def get_json(parent: Any, name: str) -> dict[str, Any]:
     """Read what :func:`put_json` stored."""
-    value: dict[str, Any] = json.loads(parent[name][0])
+    value = json.loads(parent[name][0])
+    if not isinstance(value, dict):
+        raise SealError(f"its {name} is not what it should be")
     return value

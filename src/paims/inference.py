@@ -34,12 +34,9 @@ __all__ = [
     "HyperparameterDensity",
     "PaperReference",
     "RobustReference",
-    "affordable_prior",
     "connect_modes",
     "density",
     "find_best",
-    "leads",
-    "points_of_a_fit",
     "reference",
     "sample_posterior",
 ]

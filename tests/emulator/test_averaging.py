@@ -374,19 +374,22 @@ def test_kernels_share_the_points() -> None:
     kernels: tuple[Kernel, ...] = candidates("auto")
     assert sizes(1, None, 3) == [None]
     assert sizes(1, 700, 3) == [700]
-    assert sizes(len(kernels), None, 3) == [667] * 3
-    assert sizes(3, None, 20) == [2000] * 3
+    assert sizes(len(kernels), None, 3) == [500] * 3
+    assert sizes(3, 2000, 3) == [667] * 3
+    assert sizes(3, None, 20) == [1000] * 3
     assert sizes(3, 200, 3) == [200] * 3
     assert sizes(3, 900, 3) == [500] * 3
-    assert sizes(3, 1000, 30) == [620] * 3  # fewer would be refused
+    assert sizes(3, 5000, 30) == [1667] * 3
 
 
 def test_the_time_of_all_is_announced(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duration, "seconds_per_evaluation", lambda *arguments: 1.0)
-    with pytest.warns(duration.LongFitWarning, match="about 3 hours"):
-        fit(runs, n_samples=500)
-    with pytest.warns(duration.LongFitWarning, match="about 2 hours"):
-        fit(runs, "matern52", n_samples=600)
+    hours = []
+    for kernel in ("matern52", TWO):
+        with pytest.warns(duration.LongFitWarning) as said:
+            fit(runs, kernel, n_samples=500)
+        hours.append(float(str(said[0].message).split(" about ")[1].split(" hours")[0]))
+    assert 1.5 < hours[1] / hours[0] < 2.5
 
 
 def test_progress_says_the_evidences(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:

@@ -153,6 +153,9 @@ def test_two_equal_outputs_have_a_difference_of_zero() -> None:
         joint = emulator(way).fit(X, twice).predict_distribution(NEW)
         difference = joint.combine({"a": 1.0, "again": -1.0})
         assert (difference.std < 1e-6 * joint.std[:, 0] + 1e-9).all()
+        samples = joint.sample(20, 0)
+        limit = 1e-6 * joint.std.max()
+        np.testing.assert_allclose(samples[:, :, 0], samples[:, :, 1], rtol=0.0, atol=limit)
 
 
 def _coverage(repetitions: int) -> tuple[float, float, float]:

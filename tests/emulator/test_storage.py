@@ -373,6 +373,91 @@ FORGED: dict[str, tuple[Any, str]] = {
 }
 
 
+def _in_modes(**changes: Any) -> Any:
+    def change(about: dict[str, Any]) -> None:
+        for mode in about["modes"]:
+            mode.update(changes)
+
+    return lambda file: forge_json(file, "about", change)
+
+
+def _in(name: str, **changes: Any) -> Any:
+    return lambda file: forge_json(file, name, lambda value: value.update(changes))
+
+
+def _text(name: str, text: bytes) -> Any:
+    def change(file: Any) -> None:
+        del file[name]
+        file.create_dataset(name, data=np.array([text]))
+
+    return change
+
+
+#: Values of other kinds than they should be: tracebacks where they were used.
+FORGED |= {
+    "unit": (_in("output", exponent=10**12), "a unit in it is 2"),
+    "unit that is no number": (_in("output", exponent=True), "a unit in it is 2"),
+    "unit of an input": (
+        lambda file: forge_array(file, "inputs/exponent", lambda v: v + 10**12),
+        "a unit in it is 2",
+    ),
+    "settings that are none": (_text("settings", b"null"), "its settings is not what it should"),
+    "facts in a list": (_text("about", b"[1]"), "its about is not what it should"),
+    "depth": (_text("about", b"[" * 200_000), "recursion"),
+    "digits": (_text("about", b'{"n_features": ' + b"9" * 5000 + b"}"), "digits"),
+    "bytes": (_text("about", b"\xff\xfe{"), "emulator file"),
+    "names that are none": (_in("about", feature_names=[1, {}]), "is no text"),
+    "names that are too few": (_in("about", feature_names=["a"]), "1 names for 2 inputs"),
+    "inputs": (_in("about", n_features=10**9, feature_names=None), "of its inputs is not one row"),
+    "names of inputs": (_in("about", input_names=["a"]), "names for 2 inputs"),
+    "names of a mode": (_in_modes(input_names=["x", "y"]), "a mode is of the inputs"),
+    "effects": (_in_modes(effects=[None, None]), "the effects of a mode"),
+    "nested": (_in_modes(length_scales=[[1.0, 2.0]]), "the length_scales of a mode"),
+    "no noise": (_in_modes(noise=None), "the noise of a mode is no number"),
+    "mass in a text": (_in_modes(mass="0.5"), "the mass of a mode is no number"),
+    "evidence": (_in("about", kernel_evidence=[1, 2]), "its kernel_evidence"),
+    "compression": (
+        lambda file: forge_json(
+            file, "about", lambda v: v["compression"].update(mean_error="<b>")
+        ),
+        "its compression",
+    ),
+    "levels": (
+        lambda file: forge_array(file, "result/levels", lambda v: np.zeros(3)),
+        "the levels of its sample",
+    ),
+    "records for runs": (
+        lambda file: forge_array(
+            file, "runs/X", lambda v: np.zeros(len(v), dtype=[("a", float), ("b", float)])
+        ),
+        "records",
+    ),
+    "evidence in a text": (_in("result/plain", log_evidence="abc"), "log_evidence of its sample"),
+    "warnings": (_in("result/plain", warnings={"a": 1}), "a warning of its sample"),
+}
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ([1, 2], "its provenance is not what it should"),
+        ({"output": {"a": 1}}, "the name of its output is no text"),
+        ({"seconds": "<b>"}, "its time is no number"),
+        ({"versions": [1, 2]}, "a version that it names"),
+        ({"warnings": [{"a": 1}]}, "a warning of its fit is no text"),
+    ],
+)
+def test_forged_provenance_is_refused(
+    emulator: paims.Emulator, tmp_path: Path, stored: Any, message: str
+) -> None:
+    path = tmp_path / "forged.h5"
+    emulator.save(path)
+    with changed(path) as file:
+        _sealed.put_json(file, "provenance", stored)
+    with pytest.raises(EmulatorFileError, match=message):
+        paims.report.read_provenance(path)
+
+
 @pytest.mark.parametrize("forgery", FORGED)
 def test_forged_values_are_refused(emulator: paims.Emulator, tmp_path: Path, forgery: str) -> None:
     forge, message = FORGED[forgery]

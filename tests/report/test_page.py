@@ -209,3 +209,25 @@ def test_provenance_survives_and_files_stay_readable(tmp_path: Path) -> None:
     _emulator().save(path)
     assert read_provenance(path) == Provenance(versions={"paims": paims.__version__})
     assert [p.name for p in tmp_path.iterdir()] == ["e.h5"]
+
+
+def test_kernels_are_compared_where_there_are_several() -> None:
+    simulator = simulators.get("branin")
+    X = simulator.design(15, random_state=3)
+    averaged = paims.Emulator(random_state=0, n_samples=200).fit(X, simulator(X))
+    page = render_report(averaged)
+    assert "the emulator is their mixture" in page
+    assert len(averaged.kernel_weights_) > 1
+    first, second = list(averaged.kernel_weights_)[:2]
+    for name, weight in averaged.kernel_weights_.items():
+        assert f'<th scope="row">{name.replace("_", " ")}</th><td>{100 * weight:.1f} %' in page
+    numbers = study(averaged).kernels
+    assert numbers is not None
+    assert f"the means under {first} and {second}".replace("_", " ") in numbers.verdict
+    assert [row.name for row in numbers.rows][: len(averaged.kernel_weights_)] == list(
+        averaged.kernel_weights_
+    )
+    # What is said of the means is so: the point is where they differ most.
+    alone = study(paims.Emulator("matern52", random_state=0, n_samples=200).fit(X, simulator(X)))
+    assert alone.kernels is None
+    assert "their mixture" not in render_report(alone.emulator, numbers=alone)

@@ -15,9 +15,11 @@ from scipy.stats import norm
 from tests.sampling.kit import BEND, TOY, Floats, bent_markers, brute_kernels
 
 import paims
-from paims.sampling import SampleResult, default_scheme
+from paims.sampling import SampleResult, _clusters, default_scheme
 from paims.sampling._bend import Bend, Coordinate, entered, fit_bend
+from paims.sampling._checkpoint import read_checkpoint
 from paims.sampling._clusters import fit_clusters
+from paims.sampling._level import _mixtures
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._warp import Warp
 
@@ -86,6 +88,8 @@ class TestWarp:
         z, log_slope = warp.forward(far)
         log_density = norm.logpdf(z) + log_slope + np.log(np.abs(z))
         np.testing.assert_allclose(np.diff(log_density, 2), 0.0, atol=1e-9)
+        # That of the values is e^t, over which this one is somewhat heavier.
+        assert 0.5 < (log_density[0] - log_density[1]) / 10.0 < 1.1
 
     def test_values_that_repeat_have_none(self) -> None:
         assert Warp.of(np.repeat([0.0, 1.0], 50), equal(100)) is None
@@ -238,6 +242,19 @@ class TestRuns:
         rows = [{row.tobytes() for row in last.points.theta[own]} for own in last.islands]
         assert not rows[0] & rows[1]
 
+    def test_maps_are_taken_where_the_other_island_says_so(self) -> None:
+        state = list(paims.anneal(valley, BOX, 600, random_state=1))[-1].state
+        weight = np.full(len(state.points), 2.0 / len(state.points))
+        box = np.array([0.0, -1.0]), np.array([6.0, 30.0])
+        given = state, 1.0, weight, replace(default_scheme(), bending=1.0)
+        _, plain = _mixtures(*given, np.random.default_rng(0))
+        _, bent = _mixtures(*given, np.random.default_rng(0), box)
+        assert bent > plain
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_clusters, "fit_bend", lambda *_: (BEND, 99.0))
+            _, unbent = _mixtures(*given, np.random.default_rng(0), box)
+        assert unbent == plain
+
     def test_any_number_of_threads(self) -> None:
         one, two = self.run(n_jobs=1), self.run(n_jobs=2)
         assert one.draws.tobytes() == two.draws.tobytes()
@@ -247,7 +264,15 @@ class TestRuns:
     def test_goes_on_from_a_checkpoint(self, tmp_path: Path) -> None:
         whole = self.run()
         path = tmp_path / "run.h5"
-        self.run(checkpoint=path, max_evaluations=whole.n_evaluations // 2)
+        self.run(checkpoint=path, max_evaluations=whole.n_evaluations - 1)
+        state = read_checkpoint(path, None).progress.state
+        assert state is not None
+        mixtures = {batch.mixture for batch in state.pool if batch.mixture is not None}
+        assert any(any(mixture.markers.clusters.bends) for mixture in mixtures)
+        for batch in state.pool:  # what was stored is what the points were drawn from
+            if batch.mixture is not None:
+                found = batch.mixture.log_density(batch.points.theta)
+                np.testing.assert_array_equal(found, batch.log_q)
         again = paims.resume(path, valley, progress=False)
         assert again.draws.tobytes() == whole.draws.tobytes()
         assert again.log_evidence == whole.log_evidence

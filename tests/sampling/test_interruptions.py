@@ -27,8 +27,9 @@ from tests.sampling.hurting import Floats, SwallowingSignals, two_modes
 from tests.sampling.test_checkpoint import assert_same
 
 import paims
-from paims import _parallel
+from paims import _parallel, gp
 from paims.sampling import DensityError, SampleResult
+from paims.sampling._interruptions import Interruptions
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 FORKED = partial(ProcessPoolExecutor, 2, mp_context=get_context("fork"))
@@ -353,3 +354,23 @@ def test_other_threads_do_not_touch_signals() -> None:
     thread.join()
     assert found[0].status.name == "converged"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_long_batch_is_left_in_the_middle(number: int) -> None:
+    """Some hundreds of runs with the information matrix: a point alone takes a while."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 20))
+    posterior = gp.Posterior(X, np.sin(X @ np.arange(20.0) / 5.0), prior="reference")
+    u = np.tile(posterior.from_physical(np.full((1, 20), 2.0), np.array([1e-3])), (64, 1))
+    posterior(u[:2])
+    start = time.monotonic()
+    posterior(u[:2])
+    whole = (time.monotonic() - start) * 32
+    with Interruptions() as interruptions:
+        timer = threading.Timer(0.02 * whole, os.kill, (os.getpid(), number))
+        start = time.monotonic()
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptions.let_into(posterior, u)
+    assert time.monotonic() - start < 0.5 * whole

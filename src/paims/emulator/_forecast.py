@@ -191,12 +191,6 @@ def _advice(
         advice = "Fewer n_samples take less"
         return advice + (", prior='jointly_robust' a good deal less." if informed else ".")
     settings = []
-    if len(sizes) > 1:
-        counts = [
-            sum(n for _, n in expected_evaluations(posterior, size, scheme)) for size in sizes
-        ]
-        settings.append("a single kernel")
-        seconds *= max(counts) / sum(counts)
     if informed and seconds > _ADVISED:
         quick = _smaller(posterior, "jointly_robust")
         if not posterior.nugget.uses_information:

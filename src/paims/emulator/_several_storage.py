@@ -25,7 +25,6 @@ from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._several import Several
 from paims.emulator._shared_fit import SharedFit, shared_posterior
 from paims.emulator._storage import (
-    _demand,
     _get_arrays,
     _get_result,
     _put_arrays,
@@ -35,6 +34,7 @@ from paims.emulator._storage import (
     get_emulator,
     put_emulator,
 )
+from paims.emulator._stored_values import demand
 from paims.sampling import Mode
 
 _MODE_ARRAYS = ("location", "mean", "sd")
@@ -84,8 +84,8 @@ def get_several(file: Any) -> Emulator:
         bool(about["common"]),
     )
     for name, values in arrays.items():
-        _demand(bool(np.isfinite(values).all()), f"its {name} are not finite")
-    _demand(len(mapping.scalings) == len(mapping.names), "it has lost scalings of outputs")
+        demand(bool(np.isfinite(values).all()), f"its {name} are not finite")
+    demand(len(mapping.scalings) == len(mapping.names), "it has lost scalings of outputs")
     stored = file["emulators"]
     emulators = tuple(get_emulator(stored[str(i)]) for i in range(int(about["n_emulators"])))
     several = Several(

@@ -32,7 +32,6 @@ import numpy as np
 
 import paims
 from paims import gp
-from paims._arrays import FloatArray
 from paims._sealed import SealError, get_json, open_sealed, put_array, put_json, write_sealed
 from paims.emulator._averaging import KernelEvidence, KernelFit, candidates
 from paims.emulator._description import Provenance
@@ -41,6 +40,13 @@ from paims.emulator._estimator import Emulator
 from paims.emulator._fit import Fit, posterior_of
 from paims.emulator._modes import EmulatorMode, ModeTable
 from paims.emulator._scaling import InputScaling, OutputScaling
+from paims.emulator._stored_values import (
+    check_about,
+    check_fit,
+    check_provenance,
+    check_scaling,
+    demand,
+)
 from paims.gp import Posterior
 from paims.inference import density
 from paims.sampling import SampleResult, Scheme, SearchInfo, Status
@@ -63,6 +69,9 @@ _OTHERS: list[type] = [gp.SciPyPrior, gp.EstimatedNugget, gp.FixedNugget, Scheme
 _CLASSES = {cls.__name__: cls for cls in _NAMED + _OTHERS}
 
 T = TypeVar("T")
+
+# What reading values of other kinds than they should be can raise.
+_WRONG = (ValueError, TypeError, RuntimeError)
 
 
 class EmulatorFileError(ValueError):
@@ -156,7 +165,9 @@ def read_provenance(path: str | os.PathLike[str]) -> Provenance:
         values = {key: value for key, value in stored.items() if key in known}
         values.setdefault("versions", {"paims": str(file.attrs["version"])})
         values["warnings"] = tuple(values.get("warnings", ()))
-        return Provenance(**values)
+        found = Provenance(**values)
+        check_provenance(found)
+        return found
 
     return _load(Path(path), read)
 
@@ -175,7 +186,7 @@ def _load(path: Path, read: Callable[[Any], T]) -> T:
             f"{str(path)!r} cannot be loaded as an emulator: {error}. Save the emulator again, or "
             "copy the file again from where it is whole."
         ) from None
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+    except (OSError, LookupError, ArithmeticError, AttributeError, *_WRONG) as error:
         raise EmulatorFileError(
             f"{str(path)!r} is a damaged emulator file ({error}): save the emulator again, or "
             "copy the file again from where it is whole."
@@ -206,11 +217,12 @@ def get_emulator(file: Any) -> Emulator:
     about = get_json(file, "about")
     emulator = Emulator(**settings)
     emulator.n_features_in_ = int(about["n_features"])
+    check_about(about)
     if about["feature_names"] is not None:
         emulator.feature_names_in_ = np.array(about["feature_names"], dtype=object)
     inputs = InputScaling(**_get_arrays(file, "inputs"))
     output = OutputScaling(**get_json(file, "output"))
-    _check_scaling(emulator.n_features_in_, inputs, output)
+    check_scaling(emulator.n_features_in_, inputs, output)
     runs = _get_arrays(file, "runs")
     prior = about.get("prior")  # what "auto" stood for
     kernels = _get_kernels(
@@ -222,7 +234,7 @@ def get_emulator(file: Any) -> Emulator:
     )
     # Files of schema 1 do not say the kernel of a mode: there was one.
     modes = [_mode({"kernel": kernels[0].name, **value}) for value in about["modes"]]
-    _demand(len(modes) > 1, "it has no modes")
+    demand(len(modes) > 1, "it has no modes")
     fit = Fit(
         names=tuple(about["input_names"]),
         inputs=inputs,
@@ -236,7 +248,7 @@ def get_emulator(file: Any) -> Emulator:
         ensemble=_get_ensemble(file, kernels, output, emulator.predictive),
         compression=Compression(**about["compression"]),
     )
-    _check_fit(fit)
+    check_fit(fit)
     emulator._set_fit(fit)
     return emulator
 
@@ -257,7 +269,7 @@ def _get_kernels(
     else:
         listed = [(candidates(emulator.kernel)[0], 1.0)]
     total = sum(weight for _, weight in listed)
-    _demand(abs(total - 1.0) < 1e-6, f"the weights of its kernels sum to {total:.6g}")
+    demand(abs(total - 1.0) < 1e-6, f"the weights of its kernels sum to {total:.6g}")
     found = []
     for i, (kernel, weight) in enumerate(listed):
         posterior = posterior_for(kernel)
@@ -271,9 +283,9 @@ def _get_ensemble(
     arrays = _get_arrays(file, "ensemble")
     which = arrays.pop("which", None)
     if which is not None:
-        _demand(which.shape == arrays["weights"].shape, "its mixture has lost kernels")
+        demand(which.shape == arrays["weights"].shape, "its mixture has lost kernels")
         fine = (which >= 0) & (which < len(kernels))
-        _demand(bool(fine.all()), "its mixture names a kernel that is not there")
+        demand(bool(fine.all()), "its mixture names a kernel that is not there")
     several = len(kernels) > 1
     return Ensemble(
         kernels[0].posterior,
@@ -283,53 +295,6 @@ def _get_ensemble(
         others=tuple(one.posterior for one in kernels[1:]),
         which=which if several else None,
     )
-
-
-def _check_scaling(n_features: int, inputs: InputScaling, output: OutputScaling) -> None:
-    """Raise if no runs could have been scaled like this; no prediction would notice."""
-    for name, values in (("lower", inputs.lower), ("width", inputs.width)):
-        _demand(values.shape == (n_features,), f"the {name} of its inputs is not one row")
-        _demand(bool(np.isfinite(values).all()), f"the {name} of its inputs is not finite")
-    _demand(bool((inputs.width >= 0.0).all()), "an input has a negative width")
-    _demand(0.0 < output.scale < np.inf, f"the scale of its output is {output.scale}")
-    _demand(bool(np.isfinite(output.shift)), f"the shift of its output is {output.shift}")
-
-
-def _check_fit(fit: Fit) -> None:
-    """Raise if a number is none that a fit could have left."""
-    n_params = fit.posterior.n_params
-    _check_weighted("mixture", fit.ensemble.draws, fit.ensemble.weights, n_params)
-    for one in fit.kernels:
-        _check_result(one.result, n_params)
-    for mode in (fit.best, *fit.modes):
-        _demand(bool((mode.length_scales > 0.0).all()), "a length scale is not positive")
-        _demand(0.0 <= mode.nugget <= 1.0, f"a mode has the nugget {mode.nugget}")
-        _demand(0.0 <= mode.mass <= 1.0 + 1e-9, f"a mode has the mass {mode.mass}")
-
-
-def _check_result(result: SampleResult, n_params: int) -> None:
-    _check_weighted("sample", result.draws, result.weights, n_params)
-    _demand(result.log_density.shape == result.weights.shape, "its sample has lost densities")
-    _demand(not np.isnan(result.log_density).any(), "a log density of its sample is NaN")
-    if result.posterior is not None:
-        _check_result(result.posterior, n_params)
-
-
-def _check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: int) -> None:
-    _demand(len(weights) > 0, f"its {what} is empty")
-    _demand(
-        weights.ndim == 1 and draws.shape == (len(weights), n_params),
-        f"its {what} has draws of shape {draws.shape} and weights of shape {weights.shape}",
-    )
-    _demand(bool(np.isfinite(draws).all()), f"a draw of its {what} is not finite")
-    _demand(bool((weights >= 0.0).all()), f"a weight of its {what} is negative or NaN")
-    total = float(weights.sum())
-    _demand(abs(total - 1.0) < 1e-6, f"the weights of its {what} sum to {total:.6g}")
-
-
-def _demand(condition: bool, otherwise: str) -> None:
-    if not condition:
-        raise ValueError(otherwise)
 
 
 def _about(emulator: Emulator) -> dict[str, Any]:
