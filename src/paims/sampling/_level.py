@@ -34,7 +34,6 @@ from paims.sampling._target import Counts, Leg, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
 _N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
-_LITTLE = 0.01  # fall of the chains' correlation in a sweep that is not worth another
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 
@@ -426,15 +425,8 @@ def _sweeps(
         sweeps.append(_Sweep(now, candidates, outcomes, correlation))
         if len(sweeps) == scheme.max_sweeps or scheme.enough(correlation, n_params):
             return sweeps
-        if scheme.max_correlation is not None and _in_vain(sweeps):
-            return sweeps
         lengths = np.ones(len(now), dtype=np.int64)  # every state that was recorded goes on
         candidates = _candidates(now.points.island, kernel, rng)
-
-
-def _in_vain(sweeps: Sequence[_Sweep]) -> bool:
-    """Whether another sweep has hardly changed anything: the rest is left to the weights."""
-    return len(sweeps) > 3 and sweeps[-2].correlation - sweeps[-1].correlation < _LITTLE
 
 
 def _sweep(
