@@ -315,7 +315,7 @@ def test_a_fit_of_hours_wants_consent(
                "--kernel", "matern52")  # fmt: skip
     refused = invoke(*command)
     assert refused.exit_code == 2
-    assert "paims: The fit will take about 9 hours and" in refused.stderr
+    assert "paims: The fit will take about 11 hours and" in refused.stderr
     assert "To start it all the same, add --yes." in refused.stderr
     assert "checkpoint=" not in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["runs.csv"]

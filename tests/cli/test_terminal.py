@@ -156,5 +156,5 @@ def test_a_fit_of_hours_asks(tmp_path: Path, answer: str) -> None:
         assert terminal.end() == (0 if answer == "y" else 1)
     finally:
         terminal.close()
-    assert "The fit will take about 9 hours" in " ".join(_plain(terminal.shown).split())
+    assert "The fit will take about 11 hours" in " ".join(_plain(terminal.shown).split())
     assert (tmp_path / "emulator.h5").exists() == (answer == "y")

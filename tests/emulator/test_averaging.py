@@ -376,7 +376,7 @@ def test_kernels_share_the_points() -> None:
     assert sizes(1, 700, 3) == [700]
     assert sizes(len(kernels), None, 3) == [500] * 3
     assert sizes(3, 2000, 3) == [667] * 3
-    assert sizes(3, None, 20) == [1000] * 3
+    assert sizes(3, None, 20) == [800] * 3
     assert sizes(3, 200, 3) == [200] * 3
     assert sizes(3, 900, 3) == [500] * 3
     assert sizes(3, 5000, 30) == [1667] * 3

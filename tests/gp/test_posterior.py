@@ -304,7 +304,7 @@ def test_built_in_kernels_run_compiled_and_others_do_not(monkeypatch: pytest.Mon
         (lambda X, y: (X[1:], y), "as many rows; got 13 and 14"),
         (lambda X, y: (np.where(X[3, 1] == X, np.nan, X), y), r"X\[3, 1\] is nan \(1 such"),
         (lambda X, y: (X, np.where(y == y[2], np.inf, y)), r"y\[2\] is inf"),
-        (lambda X, y: (X.astype(str) + "a", y), "X must hold real numbers"),
+        (lambda X, y: (X.astype(str) + "a", y), "X holds text where numbers are needed"),
         (lambda X, y: (X + 1j, y), "X must hold real numbers"),
         (lambda X, y: (X[:, :0], y), "at least one column"),
         (lambda X, y: (np.column_stack([X, np.ones(14)]), y), r"Column\(s\) \[2\] of X"),

@@ -181,7 +181,7 @@ class TestRefused:
     def test_a_fit_with_a_nugget_that_is_too_small(self, path: Path) -> None:
         X = np.repeat(np.linspace(0.0, 1.0, 10), 2)[:, None]
         X[1::2] += 1e-9  # runs that no length-scale tells apart
-        options = {"n_samples": 60, "random_state": 0, "prior": "jointly_robust"}
+        options = {"n_samples": 60, "random_state": 0, "prior": "reference"}
         y = np.sin(3.0 * X[:, 0]) + np.tile([0.0, 0.1], 10)
         with pytest.raises(ValueError, match="density is zero at"):
             paims.Emulator(nugget=0.0, **options).fit(X, y, checkpoint=path)
