@@ -155,6 +155,7 @@ def sample_kernels(
     seed: int | None,
     *,
     stacked: bool = True,
+    n_tried: int | None = None,
 ) -> tuple[list[KernelFit], KernelEvidence]:
     """Sample the posterior under each kernel, and weigh the kernels by their evidence.
 
@@ -171,6 +172,8 @@ def sample_kernels(
         Of every run; None takes that of the first kernel's checkpoint, or any.
     stacked : bool
         Whether runs that are left out count too.
+    n_tried : int, optional
+        Kernels that share the points of the sampler; by default those of the posteriors.
 
     Returns
     -------
@@ -181,8 +184,8 @@ def sample_kernels(
     results: list[SampleResult] = []
     log_evidence: dict[str, float] = {}
     error: dict[str, float] = {}
-    points = sizes(len(posteriors), asked.n_samples, posteriors[0].n_params)
-    for i, (posterior, size) in enumerate(zip(posteriors, points, strict=True)):
+    points = sizes(n_tried or len(posteriors), asked.n_samples, posteriors[0].n_params)
+    for i, (posterior, size) in enumerate(zip(posteriors, points, strict=False)):
         results.append(
             execution.sample(
                 posterior, size, asked.scheme, seed, goal=sampler_goal(asked.goal), kernel=i

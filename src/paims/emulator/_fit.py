@@ -154,11 +154,14 @@ def fit_runs(
     # Without a seed, that of the checkpoint is as good as another.
     any_seed = asked.random_state is None and execution.checkpoint is not None
     asked_seed = None if any_seed else seed
+    n_tried = len(posteriors)
     one_kernel = narrow(asked.kernel, posteriors)
     _before_sampling(posteriors[: 1 if one_kernel else None], asked, execution, asked_seed)
     if one_kernel:
         posteriors = [highest(posteriors)]
-    kernels, evidence = sample_kernels(posteriors, output, asked, execution, asked_seed)
+    kernels, evidence = sample_kernels(
+        posteriors, output, asked, execution, asked_seed, n_tried=n_tried
+    )
     used = kernels[0].result.random_state
     if used != seed:  # so that what follows is that of the run in the checkpoint
         rng = np.random.default_rng(np.random.SeedSequence(used, spawn_key=_AFTER))
