@@ -20,8 +20,9 @@ import paims
 from paims.sampling import Reference
 from paims.sampling._bend import Bend, Coordinate
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
+from paims.sampling._density import Density
 from paims.sampling._proposal import MarkerMixture, Markers
-from paims.sampling._target import Density, Points, Target
+from paims.sampling._target import Points, Target
 from paims.sampling._warp import Warp
 
 Floats = NDArray[np.float64]

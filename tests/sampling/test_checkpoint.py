@@ -65,7 +65,7 @@ def sample(density: Any, path: Path | None = None, **options: Any) -> SampleResu
 def on_clock(now: list[float]) -> Iterator[None]:
     """A clock that tells the time in ``now``."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("_target", "_checkpoint", "_workers", "_run"):
+        for module in ("_density", "_target", "_checkpoint", "_workers", "_run"):
             patch.setattr(f"paims.sampling.{module}.monotonic", lambda: now[0])
         yield
 

@@ -27,8 +27,8 @@ import paims
 from paims import gp
 from paims.inference import density as density_of
 from paims.sampling import DensityError, SampleResult, _shipping
+from paims.sampling._density import Density
 from paims.sampling._shipping import Shipment, evaluate_shipped
-from paims.sampling._target import Density
 from paims.sampling._workers import Pool, Workers, evaluating, with_retries
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])

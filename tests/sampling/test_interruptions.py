@@ -82,7 +82,7 @@ STEPS = {
     "recycling in the assembly": ("paims.sampling._assembly.recycle", 1),
     "a new mixture": ("paims.sampling._level._mixtures", 4),
     "second stage": ("paims.sampling._level._sweep", 2),
-    "level 0": ("paims.sampling._level._require_alive", 1),
+    "level 0": ("paims.sampling._level.require_alive", 1),
     "a write": ("paims._sealed.os.fsync", 3),
     "a rename": ("paims._sealed.os.replace", 3),
 }

@@ -40,6 +40,7 @@ from paims._sealed import (
 from paims.sampling._bend import Bend
 from paims.sampling._checkpoint_checks import check_values
 from paims.sampling._clusters import Clusters
+from paims.sampling._density import Density
 from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers
@@ -47,7 +48,7 @@ from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
 from paims.sampling._scheme import upgraded_settings
 from paims.sampling._search import SearchInfo
-from paims.sampling._target import Counts, Density, Entry, Journal, Points, Target
+from paims.sampling._target import Counts, Entry, Journal, Points, Target
 
 FORMAT = "paims-checkpoint"
 SCHEMA = 1

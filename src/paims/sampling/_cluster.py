@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paims.sampling._target import DensityError
+from paims.sampling._density import DensityError
 
 _PATIENCE = 60.0  # seconds without any worker after which a run ends
 _ASK = 2.0  # seconds between two questions

@@ -33,9 +33,6 @@ from paims.sampling._search import SearchInfo, search
 from paims.sampling._target import Counts, Leg, Points, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
-_N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
-_N_ZEROS = 64  # points at which the lead is zero where the target is looked at
-
 
 class TooFewAliveError(ValueError):
     """The density is zero at nearly all points from which it should be annealed to."""
@@ -197,7 +194,7 @@ def first_state(target: Target, n_samples: int, seed: int, scheme: Scheme) -> St
     theta = [_reference_draws(target, size, rng) for _ in range(scheme.n_islands)]
     island = np.repeat(np.arange(scheme.n_islands), size)
     points = target.cut_circles(target.evaluate(np.concatenate(theta), island))
-    _require_alive(points, scheme.n_islands)
+    require_alive(points, scheme.n_islands)
     state = State(
         level=0,
         beta=0.0,
@@ -291,49 +288,6 @@ def _leap(
     return replace(after, points=points, stride=stride, leapt=True), sweeps
 
 
-def cross_over(state: State, target: Target, scheme: Scheme) -> State:
-    """Go on from a lead to the density after it: the next leg's points at its beginning.
-
-    Fresh candidates of the last mixtures, whose densities are known, are the first batches of the
-    leg's pool and, resampled by the lead, its points. Some come from mixtures of higher
-    temperature, in case the tails of the next density are heavier than the lead's. Where they
-    hardly hit the lead, the points of the lead go on themselves.
-    """
-    rng = state.rng(3)
-    fresh: list[Batch] = []
-    wider: list[Batch] = []
-    for i, rows in enumerate(state.islands if not state.leapt else []):
-        own = [batch.mixture for batch in state.pool if batch.points.island[0] == i]
-        mixtures = [mixture for mixture in dict.fromkeys(own) if mixture is not None]
-        n_wider = len(rows) // 4 if len(mixtures) > 2 else 0
-        sizes = [(fresh, -1, len(rows) - n_wider), (wider, -3, n_wider)]
-        for batches, place, size in sizes if mixtures else []:
-            if size:
-                theta, _ = mixtures[place].sample(size, rng)
-                points = target.evaluate(theta, np.full(size, i))
-                log_q = mixtures[place].log_density(theta)
-                batches.append(Batch(mixtures[place], points, log_q))
-    if state.leg[0] is None:
-        _check_support(state, target)
-    begun = replace(state, beta=0.0, leg=(state.leg[1], state.leg[1] + 1), pool=(), search=None)
-    if fresh and min(batch.efficiency for batch in fresh) > scheme.hopeless:
-        pool = tuple(
-            Batch(batch.mixture, target.at_next(batch.points), batch.log_q)
-            for batch in [*fresh, *wider]
-        )
-        parts = [
-            here.points[systematic(normalised(before.log_weight), len(rows), rng)]
-            for before, here, rows in zip(fresh, pool, state.islands, strict=False)
-        ]
-        begun = replace(begun, points=Points.concatenate(parts), pool=pool)
-    else:
-        kept = np.concatenate([_thinned(state, rows) for rows in state.islands])
-        begun = replace(begun, points=target.at_next(state.points[kept]))
-    target.leg = begun.leg
-    _require_alive(begun.points, len(begun.log_z))
-    return begun
-
-
 def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
     """Draw points of each island anew from its own recycled points.
 
@@ -365,27 +319,6 @@ def find_missed(state: State, target: Target, scheme: Scheme) -> State:
         return state
     recycled = recycle(state.pool)
     return renew(state, recycled, share=1.0 if recycled.reliable else 0.5)
-
-
-def _thinned(state: State, rows: Array) -> Array:
-    """Every other point, if that leaves enough: each density costs more than the one before."""
-    enough = max(_N_AFTER_LEAD, 5 * state.points.theta.shape[1])
-    return rows[::2] if state.leapt and len(rows) >= 2 * enough else rows
-
-
-def _check_support(state: State, target: Target) -> None:
-    """Look at the target where the reference has drawn points and the first lead is zero."""
-    zeros = [
-        batch.points[np.isneginf(batch.points.log_pi) & np.isfinite(batch.points.log_m)]
-        for batch in state.pool
-        if batch.mixture is None
-    ]
-    points = Points.concatenate(zeros) if zeros else state.points[:0]
-    if not len(points):
-        return
-    some = points[:: -(-len(points) // _N_ZEROS)]
-    if np.any(np.isfinite(target.at(0, some.theta))):
-        raise TooFewAliveError("The lead is zero where the density is not")
 
 
 @dataclass(frozen=True)
@@ -596,7 +529,7 @@ def _reference_draws(target: Target, size: int, rng: np.random.Generator) -> Arr
     return theta
 
 
-def _require_alive(points: Points, n_islands: int) -> None:
+def require_alive(points: Points, n_islands: int) -> None:
     needed = 2 * (points.theta.shape[1] + 1)
     alive = np.bincount(points.island[np.isfinite(points.log_pi)], minlength=n_islands)
     if np.min(alive) < needed:

@@ -10,6 +10,7 @@ import numpy as np
 
 from paims._arrays import Array, IntArray
 from paims._names import as_variables
+from paims.sampling._density import LogDensity
 from paims.sampling._errors import Weighting
 from paims.sampling._modes import Mode, find_modes
 from paims.sampling._modes import climb as climb_to_tops
@@ -18,7 +19,7 @@ from paims.sampling._periodic import Circles
 from paims.sampling._scheme import Plan
 from paims.sampling._search import SearchInfo
 from paims.sampling._summary import Check, checks_of, summary_of
-from paims.sampling._target import LogDensity, Target
+from paims.sampling._target import Target
 
 Derived = Callable[[Array], Mapping[str, Any]]
 

@@ -16,13 +16,14 @@ from paims._names import shortened, visible
 from paims._parallel import n_threads
 from paims.sampling._assembly import assemble
 from paims.sampling._checkpoint import Checkpoint
+from paims.sampling._crossing import cross_over
+from paims.sampling._density import DensityError
 from paims.sampling._interruptions import Interruptions, Terminated
 from paims.sampling._level import (
     LevelInfo,
     Progress,
     State,
     TooFewAliveError,
-    cross_over,
     find_missed,
     first_state,
     next_level,
@@ -31,13 +32,7 @@ from paims.sampling._level import (
 from paims.sampling._recycling import recycle
 from paims.sampling._result import SampleResult, SamplingWarning, Status
 from paims.sampling._scheme import Plan, Scheme
-from paims.sampling._target import (
-    DensityError,
-    Limits,
-    Points,
-    StopSampling,
-    Target,
-)
+from paims.sampling._target import Limits, Points, StopSampling, Target
 from paims.sampling._workers import evaluating
 
 _OPTIMUM = 0.1  # alpha of the stopping rule (paper, eq. stopping_rule)

@@ -19,6 +19,7 @@ from paims.sampling._checkpoint import (
     read_checkpoint,
     whole_path,
 )
+from paims.sampling._density import Density, LogDensity
 from paims.sampling._level import Progress
 from paims.sampling._lock import only_run
 from paims.sampling._periodic import as_circles
@@ -34,7 +35,7 @@ from paims.sampling._scheme import (
     plan_of,
     stored_reference,
 )
-from paims.sampling._target import Density, LogDensity, Target
+from paims.sampling._target import Target
 
 # Cheap densities, and what gives values with their gradients.
 Lead = LogDensity | Sequence[LogDensity] | None

@@ -16,7 +16,7 @@ from time import sleep
 from typing import Any
 
 from paims._arrays import Array
-from paims.sampling._target import Answer, Density
+from paims.sampling._density import Answer, Density
 
 _MAX_KEPT = 4  # densities that a worker process keeps
 _LOOK = 1.0  # seconds between two looks at whether the parent is still there

@@ -30,9 +30,10 @@ import numpy as np
 from paims._arrays import Array
 from paims._parallel import n_threads
 from paims.sampling._cluster import Cluster
+from paims.sampling._density import Answer, Density, DensityError, listed
 from paims.sampling._interruptions import Interruptions
 from paims.sampling._shipping import Shipment, evaluate_shipped, tied_to_this_process
-from paims.sampling._target import Answer, Density, DensityError, Evaluator, listed
+from paims.sampling._target import Evaluator
 
 _FIRST = 32  # points by which the cost of a point is measured in this process
 _PIECES = 4  # for each worker, so that none waits long for the last
