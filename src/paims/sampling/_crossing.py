@@ -13,7 +13,7 @@ from paims.sampling._recycling import Batch
 from paims.sampling._scheme import Scheme
 from paims.sampling._target import Points, Target
 
-_N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
+_N_AFTER_LEAD = 100  # points of an island that chains of Hamiltonian moves keep at least
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 
@@ -62,7 +62,7 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
 
 def _thinned(state: State, rows: Array) -> Array:
     """Every other point, if that leaves enough: each density costs more than the one before."""
-    enough = max(_N_AFTER_LEAD, 5 * state.points.theta.shape[1])
+    enough = max(_N_AFTER_LEAD, 2.5 * state.points.theta.shape[1])
     return rows[::2] if state.leapt and len(rows) >= 2 * enough else rows
 
 
