@@ -12,6 +12,7 @@ import paims
 from paims import inference
 from paims.emulator import _fit as fitting
 from paims.gp import JointlyRobust, Posterior
+from paims.gp._shared import SharedPosterior
 from paims.inference import RobustReference, affordable_prior, leads
 
 
@@ -73,6 +74,11 @@ def test_what_leads(n: int, p: int, sizes: list[int]) -> None:
 
 def test_nothing_leads_to_a_prior_of_ones_own() -> None:
     assert leads(Posterior(*runs(60, 2), prior="log_normal")) == []
+
+
+def test_nothing_leads_to_several_outputs_at_once() -> None:
+    X, y = runs(60, 2)
+    assert leads(SharedPosterior(X, np.column_stack([y, y**2]))) == []
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -78,6 +78,21 @@ def test_leads_come_one_after_the_other() -> None:
     assert off(result) < 4.0
 
 
+def test_what_crosses_over_knows_its_densities() -> None:
+    lead = LEADS["good"]
+    steps = paims.anneal(target, BOX, 400, lead=lead, random_state=0)
+    state = next(level.state for level in steps if level.state.leg == (-1, 0))
+    assert state.beta == 0.0
+    for batch in state.pool:
+        assert batch.mixture is not None
+        np.testing.assert_allclose(batch.log_q, batch.mixture.log_density(batch.points.theta))
+        points = batch.points[np.isfinite(BOX.log_density(batch.points.theta))]
+        np.testing.assert_allclose(points.log_pi, target(points.theta))
+        np.testing.assert_allclose(points.log_m, lead(points.theta))
+    candidates = np.concatenate([batch.points.theta for batch in state.pool])
+    assert {tuple(x) for x in state.points.theta} <= {tuple(x) for x in candidates}
+
+
 def raising(x: Floats) -> Floats:
     if np.any(x[:, 0] > 0.5):
         raise RuntimeError("out of order")
