@@ -139,15 +139,48 @@ def test_the_runs_are_never_replaced(invoke: Invoke, runs: Path) -> None:
 
 
 def test_each_emulator_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
-    names = {
-        save: Resumable.beside(str(tmp_path / save), None, "", False, "runs.csv").path.name
-        for save in ("mod.2024", "mod.2025", "mod.h5")
-    }
-    assert names == {
-        "mod.2024": "mod.2024.checkpoint.h5",
-        "mod.2025": "mod.2025.checkpoint.h5",
-        "mod.h5": "mod.checkpoint.h5",
-    }
+    saves = (
+        "mod", "mod.h5", "mod.hdf5", "mod.H5", "mod.2024", "mod.2025", "mod.2024.h5", "mod.h5.h5",
+        "mod.checkpoint", "mod.checkpoint.h5", "mod.checkpoint.hdf5", "mod.hdf5.h5", ".h5",
+    )  # fmt: skip
+    found = [Resumable.beside(str(tmp_path / save), None, "", False, "runs.csv") for save in saves]
+    names = [resumable.path.name for resumable in found]
+    assert len(set(names)) == len(saves), names
+    assert names[1] == "mod.checkpoint.h5"  # As it always was: those that are there go on.
+    # Nor is any the file of another's outputs or kernels, which are removed with it.
+    for resumable in found:
+        resumable.path.write_bytes(b"paims-checkpoint 1")
+    assert [resumable.files() for resumable in found] == [[resumable.path] for resumable in found]
+
+
+def test_names_that_differ_in_their_suffix_alone(
+    interrupted: Any, invoke: Invoke, tmp_path: Path
+) -> None:
+    kernel = ("--kernel", "matern52")
+    assert interrupted(*kernel, "--save", "mod.h5").exit_code == 130
+    before = (tmp_path / "mod.checkpoint.h5").read_bytes()
+    for save in ("mod", "mod.hdf5"):  # Of other settings, which the checkpoint would refuse.
+        other = invoke(*FIT, "--kernel", "matern32", "--save", save, "--force")
+        assert other.exit_code == 0, other.stderr
+        assert "Going on" not in other.stderr
+    assert (tmp_path / "mod.checkpoint.h5").read_bytes() == before
+    again = invoke(*FIT, *kernel, "--save", "mod.h5")
+    assert again.exit_code == 0
+    assert "Going on from mod.checkpoint.h5." in again.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "mod", "mod.h5", "mod.hdf5", "runs.csv"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [(), ("--output", "x2")], ids=["one", "several"])
+def test_a_name_without_a_suffix_goes_on(
+    more: tuple[str, ...], interrupted: Any, invoke: Invoke, tmp_path: Path
+) -> None:
+    assert interrupted(*more, "--save", "mod").exit_code == 130
+    again = invoke(*FIT, *more, "--save", "mod")
+    assert again.exit_code == 0, again.stderr
+    assert "Going on from mod.checkpoint.hdf5." in again.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mod", "runs.csv"]
 
 
 @pytest.mark.parametrize(

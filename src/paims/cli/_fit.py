@@ -138,9 +138,7 @@ class Resumable:
     ) -> Resumable:
         """The file that the user names, or one beside the emulator."""
         target = Path(save)
-        name = target.stem if target.suffix in (".h5", ".hdf5") else target.name
-        beside = target.with_name(f"{name}.checkpoint.h5")
-        path = beside if checkpoint is None else Path(checkpoint)
+        path = _beside(target) if checkpoint is None else Path(checkpoint)
         found = Resumable(path, checkpoint is not None, command)
         if path.resolve() == target.resolve():
             raise CommandError("--checkpoint and --save must be different files.")
@@ -184,6 +182,17 @@ class Resumable:
         if not self.kept:
             for file in self.files():
                 file.unlink(missing_ok=True)
+
+
+def _beside(target: Path) -> Path:
+    """The checkpoint of an emulator, which no other emulator shares.
+
+    That of ``mod.h5`` is ``mod.checkpoint.h5``; any other name is kept whole and has another
+    suffix, so that ``mod``, ``mod.hdf5`` and ``mod.2024`` differ from it and from each other.
+    """
+    if target.suffix == ".h5":
+        return target.with_name(f"{target.stem}.checkpoint.h5")
+    return target.with_name(f"{target.name}.checkpoint.hdf5")
 
 
 def _is_checkpoint(path: Path) -> bool:
