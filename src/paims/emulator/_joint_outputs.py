@@ -18,7 +18,14 @@ import numpy as np
 from scipy.special import chdtri
 
 from paims._arrays import FloatArray, IndexArray
-from paims.emulator._mixture import MixturePrediction, _square_root, as_generator
+from paims._memory import demand
+from paims.emulator._mixture import (
+    N_MATRICES,
+    N_SAMPLED,
+    MixturePrediction,
+    _square_root,
+    as_generator,
+)
 from paims.emulator._scaling import OutputScaling
 from paims.sampling._path import systematic
 
@@ -177,8 +184,15 @@ class JointPrediction:
         -------
         (size, n_points, n_outputs) ndarray
         """
-        rng = as_generator(random_state)
         k, E = len(self), self._map.residuals
+        widest = max(len(self.names), *E.shape)
+        demand(
+            8.0 * k * (N_MATRICES * k + N_SAMPLED * size * widest),
+            f"A joint sample of {k:,} points and {len(self.names):,} outputs"
+            + (f", {size:,} times," if size > 1 else ""),
+            "Ask for fewer at once.",
+        )
+        rng = as_generator(random_state)
         chosen = rng.choice(len(self._weights), size, p=self._weights / self._weights.sum())
         normal = rng.standard_normal((size, k, len(E))) @ E
         level = rng.random(size)
@@ -236,8 +250,10 @@ class JointPrediction:
             return location[index], cov if np.isinf(dof) else cov * ((dof - 2.0) / dof)
 
         n_jobs = self._processes[0]._n_jobs
+        # Each residual has a matrix of its own on the way, twice.
+        n_matrices = N_MATRICES + 2 * len(self._map.residuals)
         return MixturePrediction(
-            location, np.sqrt(scale2), self._weights, dof, scaling, joint, n_jobs
+            location, np.sqrt(scale2), self._weights, dof, scaling, joint, n_jobs, n_matrices
         )
 
     def _joint_cov(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import BoolArray, FloatArray
+from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
 from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
@@ -18,7 +19,7 @@ from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
-from paims.emulator._mixture import MixturePrediction, without_exponent
+from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
@@ -36,6 +37,8 @@ _EXPLAINED = 0.9998
 _MOST = 16
 # Predictions that are held at once, for each of a hundred draws.
 _BLOCK_SIZE = 2**14
+# Arrays of all points, draws and outputs that there are at once (measured: 4.0).
+_N_ARRAYS = 4.5
 
 #: Gives what is stored of a finished process, or None; and stores one.
 Finished = Callable[[int], Any]
@@ -70,6 +73,17 @@ class Several:
 
     def joint(self, X: FloatArray, include_nugget: bool = True) -> JointPrediction:
         """The outputs at inputs ``X`` (k, n_features), jointly."""
+        draws = (
+            len(self.shared.draws) * len(self.shared.outputs)
+            if self.shared is not None
+            else sum(len(one.ensemble_.draws) for one in self.emulators)
+        )
+        demand(
+            _N_ARRAYS * 8.0 * len(X) * draws,
+            f"The predictive distribution of {len(X):,} points and {len(self.mapping.names):,} "
+            "outputs",
+            "Take them in parts; predict(X, return_std=True) does so itself.",
+        )
         if self.shared is not None:
             learnt = self.shared.mixtures(X, include_nugget)
         else:
@@ -317,8 +331,13 @@ def predict_table(
 ) -> FloatArray | tuple[FloatArray, FloatArray]:
     """Means ``(k, m)``, and standard deviations ``(k, m)`` or covariances ``(k, k, m)``."""
     if return_cov:
+        k, m = len(X), len(several.mapping.names)
+        demand(
+            (2.0 * m + N_MATRICES) * 8.0 * k**2,
+            f"The covariance of {k:,} points, for each of {m:,} outputs,",
+            "Ask for fewer at once, or for standard deviations only.",
+        )
         joint = several.joint(X, include_nugget)
-        m = len(several.mapping.names)
         return joint.mean, np.stack([joint[j].cov() for j in range(m)], axis=-1)
     if several.way == "separate":
         pairs = [_moments(one, X, include_nugget) for one in several.emulators]

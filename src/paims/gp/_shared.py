@@ -264,10 +264,13 @@ class SharedPosterior(Posterior):
                 outputs: IndexArray = pattern.outputs,
                 freedom: int = freedom,
             ) -> None:
-                means, term = found.predict(X_new, H_new, include_nugget)
-                mean[draws, :, outputs] = means
-                scaled = term[:, :, None] * (found.S2 / freedom)[:, None, :]
-                scale2[draws, :, outputs] = scaled
+                scale = (found.S2 / freedom)[:, None, :]
+                step = _points_at_once(found)
+                for start in range(0, len(X_new), step):
+                    part = slice(start, start + step)
+                    means, term = found.predict(X_new[part], H_new[part], include_nugget)
+                    mean[draws, part, outputs] = means
+                    scale2[draws, part, outputs] = term[:, :, None] * scale
 
             self._regressions(u, pattern, work)
         return OutputsPredictive(mean, scale2, dof)
@@ -331,6 +334,12 @@ class _Regressions:
         K_new = factors.kernel.correlation(X_new, factors.X, factors.phi)
         V = solve_lower_rows(factors.L, K_new)
         return H_new @ self.beta + V @ self.residual, term
+
+
+def _points_at_once(found: _Regressions) -> int:
+    """Points whose arrays, by draws and by runs or outputs, fit into little memory."""
+    n_draws, n_runs, n_outputs = found.residual.shape
+    return max(1, _BLOCK_SIZE // (n_draws * max(n_runs, n_outputs)))
 
 
 def outputs_terms(
