@@ -23,6 +23,8 @@ from paims.sampling._target import Target
 
 _WAVE = 8  # climbs at a time
 _FEW = 10.0  # effective number of points below which a mode is not known well
+_UNEXPLAINED = 0.02  # excess of log density, relative to the fall, that asks for a climb
+_APART = 0.1  # least distance of two doubted starts, in units of the reference's scale
 _RELEVANT = 1e-3  # least mass of a mode that counts
 _MOST_SHARES = 3.0  # finds prolong the search to at most this multiple of its budget
 
@@ -101,7 +103,8 @@ def half_square(x: Array, centre: Array, inv_chol: Array) -> Array:
 class _Screen:
     """Evaluated points and how much of their density the peaks found so far leave unexplained.
 
-    Near a cluster its own description is believed too: a mode need not be Gaussian to be known.
+    Near a cluster its own description is believed too: a mode need not be Gaussian to be known. A
+    cluster may lie across several modes, though, so such points come last, not never.
     """
 
     def __init__(self, clusters: Peaks, scale: Array) -> None:
@@ -109,6 +112,7 @@ class _Screen:
         self.theta, self.log_pi = np.empty((0, len(scale))), np.empty(0)
         self._best, self._fall = np.empty(0), np.empty(0)
         self._open = np.empty(0, dtype=bool)
+        self._doubted = np.empty(0, dtype=bool)  # near a cluster, and not climbed from
         self._high = np.empty(0, dtype=bool)  # the best of the points that it came with
         self._distance = np.empty(0)  # to the nearest start or top so far, squared
 
@@ -125,7 +129,9 @@ class _Screen:
         self.theta = np.concatenate([self.theta, theta])
         self.log_pi = np.append(self.log_pi, log_pi)
         self._best, self._fall = np.append(self._best, best), np.append(self._fall, fall)
-        self._open = np.append(self._open, ~self._near_cluster(theta, log_pi))
+        near = self._near_cluster(theta, log_pi)
+        self._open = np.append(self._open, ~near)
+        self._doubted = np.append(self._doubted, near)
         self._high = np.append(self._high, log_pi >= np.quantile(log_pi, 0.9))
         distance = np.full(len(theta), np.inf)
         for top in peaks.top:
@@ -157,11 +163,8 @@ class _Screen:
         Half are the least explained; a quarter are, among the best points of each level, the
         farthest from where the search has been; a quarter are any of these best points.
         """
-        excess = self.log_pi - self._best - _noise(self.theta.shape[1])
-        with np.errstate(invalid="ignore"):
-            score = np.where(self._open, excess / np.maximum(self._fall, 1.0), -np.inf)
-        score[np.isnan(score)] = np.inf  # no peak yet: nothing is explained
-        rows = np.flatnonzero(score > 0.02)
+        score = self._score(self._open)
+        rows = np.flatnonzero(score > _UNEXPLAINED)
         if not len(rows):
             return rows
         chosen = list(rows[np.argsort(-score[rows], kind="stable")[: _WAVE // 2]])
@@ -175,6 +178,30 @@ class _Screen:
         found = np.unique(chosen)
         self._open[found] = False
         return found
+
+    def doubted(self) -> Array:
+        """Rows near a cluster that no peak explains: the least explained, each far from the rest.
+
+        A cluster that lies across modes excuses the points of one that it has no top for.
+        """
+        score = self._score(self._doubted)
+        chosen: list[int] = []
+        while len(score) and len(chosen) < _WAVE // 2:
+            worst = int(np.argmax(score))
+            if not score[worst] > _UNEXPLAINED:
+                break
+            chosen.append(worst)
+            score[self._squared(self.theta, self.theta[worst]) < _APART**2] = -np.inf
+        self._doubted[chosen] = False
+        return np.array(chosen, dtype=np.int64)
+
+    def _score(self, among: Array) -> Array:
+        """Log density that no peak explains, relative to the fall from the nearest; or -inf."""
+        excess = self.log_pi - self._best - _noise(self.theta.shape[1])
+        with np.errstate(invalid="ignore"):
+            score = np.where(among, excess / np.maximum(self._fall, 1.0), -np.inf)
+        score[np.isnan(score)] = np.inf  # no peak yet: nothing is explained
+        return np.asarray(score)
 
 
 @dataclass(frozen=True)
@@ -237,6 +264,8 @@ def search(
             start, log_start = waves.pop(0)
         else:
             rows = screen.starts(rng)
+            if not len(rows):
+                rows = screen.doubted()
             if not len(rows):
                 if spent > 0.5 * allowed:
                     break
