@@ -319,3 +319,17 @@ def test_scaled_outputs_give_scaled_predictions() -> None:
     np.testing.assert_allclose(both.std, np.sqrt(2.0) * 2.0**-900, rtol=1e-12)
     with pytest.raises(ValueError, match="weights must be 2 finite numbers"):
         joint.combine([1.0, 2.0, 3.0])
+
+
+def test_a_field_with_gaps_is_learnt_nearly_as_well_as_without() -> None:
+    random = np.random.default_rng(3)
+    points, at = random.random((60, 2)), np.linspace(0.0, 1.0, 50)
+    field = np.exp(-((at - points[:, :1]) ** 2) / 0.18) * (1.0 + points[:, 1:])
+    field += np.sin(5.0 * points[:, :1] * points[:, 1:] + 3.0 * at)
+    gaps = np.where(random.random((40, 50)) < 0.1, np.nan, field[:40])
+    error = []
+    for known in (field[:40], gaps):
+        found = emulator("components").fit(points[:40], known)
+        error.append(np.sqrt(np.mean((found.predict(points[40:]) - field[40:]) ** 2)))
+    assert error[1] < 1.5 * error[0]
+    assert f"{np.isnan(gaps).sum()} missing values were filled in" in found.why_

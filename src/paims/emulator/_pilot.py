@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, IndexArray
 from paims.emulator._scaling import InputScaling
 from paims.emulator._trend import basis_in_units
 from paims.gp import Kernel, Posterior
@@ -61,11 +61,19 @@ def look(
 ) -> Pilot:
     """Climb to the best common point of scaled runs ``X`` (n, p) and ``Y`` (n, m)."""
     posterior = SharedPosterior(X, Y, *_model(inputs, asked, kernel), n_jobs=asked.n_jobs)
-    chosen = np.unique(np.linspace(0, Y.shape[1] - 1, min(_COMMON, Y.shape[1])).astype(int))
-    singles = _singles(X, Y[:, chosen], inputs, asked, kernel)
+    singles = _singles(X, Y[:, _even(Y.shape[1])], inputs, asked, kernel)
     start = _start(singles)
     together = _climb(singles, start)
     return Pilot(together, effective_outputs(posterior.residuals(together)))
+
+
+def common_point(
+    X: FloatArray, Y: FloatArray, inputs: InputScaling, asked: Emulator, kernel: Kernel
+) -> tuple[FloatArray, float]:
+    """Ranges ``(1, p)`` and nugget that an even choice of the scaled outputs has in common."""
+    singles = _singles(X, Y[:, _even(Y.shape[1])], inputs, asked, kernel)
+    phi, nugget = singles[0].to_physical(_climb(singles, _start(singles))[None])
+    return phi, float(nugget[0])
 
 
 def gain_of_own(
@@ -82,6 +90,11 @@ def gain_of_own(
         own = _climb([single], pilot.together)
         gains.append(float(single(own[None])[0] - single(pilot.together[None])[0]))
     return float(np.mean(gains))
+
+
+def _even(m: int) -> IndexArray:
+    """Some of m outputs."""
+    return np.unique(np.linspace(0, m - 1, min(_COMMON, m)).astype(int))
 
 
 def _model(inputs: InputScaling, asked: Emulator, kernel: Kernel) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
+from paims.emulator._missing import completed
 from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
@@ -463,7 +464,8 @@ def _as_components(
     for j, scaling in enumerate(scalings):
         if j not in certain:
             Z[:, j] = scaling.apply(Y[:, j])
-    Z = _completed(Z)
+    full = completed(fit_one.X, Z, fit_one.asked)
+    Z = full.values
     U, S, V = np.linalg.svd(Z, full_matrices=False)
     share = np.cumsum(S**2) / np.sum(S**2)
     room = max(1, min(_MOST, n - 3, int(np.sum(S / S[0] > 1e-10))))
@@ -478,21 +480,9 @@ def _as_components(
     loadings[:, list(certain)] = noise[:, list(certain)] = 0.0
     mapping = OutputMap(names, tuple(scalings), E, loadings=loadings, noise=noise)
     why += f"; {r} components have {share[r - 1]:.2%} of the scaled outputs' variance"
+    if full.n_missing:
+        why += (
+            f"; {full.n_missing} missing values were filled in, to about {full.error:.2g} of an "
+            "output's spread, and are taken as known"
+        )
     return Several("components", why, mapping, emulators, explained=float(share[r - 1]))
-
-
-def _completed(Z: FloatArray) -> FloatArray:
-    """Fill missing values by the leading components, which are found anew until they agree."""
-    missing = np.isnan(Z)
-    if not missing.any():
-        return Z
-    filled = np.where(missing, 0.0, Z)
-    rank = max(1, min(8, min(Z.shape) // 3))
-    for _ in range(50):
-        U, S, V = np.linalg.svd(filled, full_matrices=False)
-        guess = (U[:, :rank] * S[:rank]) @ V[:rank]
-        step = float(np.abs(guess - filled)[missing].max())
-        filled = np.where(missing, guess, Z)
-        if step < 1e-6:
-            break
-    return filled
