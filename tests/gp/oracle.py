@@ -47,6 +47,10 @@ def basis(name: str, x: list[Any]) -> list[Any]:
 def correlation(kernel: str, power: float, x: list[Any], w: list[Any], log_phi: list[Any]) -> Any:
     """k(x, w | phi)."""
     result = mp.mpf(1)
+    if kernel.startswith("radial_"):  # one factor, of one distance
+        scaled = [(a - b) / mp.exp(v) for a, b, v in zip(x, w, log_phi, strict=True)]
+        distance = mp.sqrt(sum(s**2 for s in scaled))
+        return factor(kernel.removeprefix("radial_"), distance, mp.mpf(1), power)
     for a, b, log_range in zip(x, w, log_phi, strict=True):
         result *= factor(kernel, abs(a - b), mp.exp(log_range), power)
     return result

@@ -86,7 +86,18 @@ def test_batch_rows_are_single_calls(kernel: Kernel, points) -> None:
         np.testing.assert_array_equal(batch, single)
 
 
-@each_kernel
+def test_a_radial_kernel_is_the_factor_of_one_distance(points) -> None:
+    X, X2, phi = points
+    for kernel in (cls() for cls in KERNELS.values() if not cls.separable):
+        s = (X[:, None] - X2) / phi[:, None, None]
+        expected = kernel.factor(np.sqrt((s**2).sum(axis=-1)), np.array(1.0))
+        np.testing.assert_allclose(kernel.correlation(X, X2, phi), expected, rtol=1e-13)
+        np.testing.assert_allclose(
+            kernel.correlation_minus_one(X, X2, phi), expected - 1.0, rtol=0.0, atol=1e-14
+        )
+
+
+@pytest.mark.parametrize("kernel", [k for k in EVERY if k.separable], ids=repr)
 def test_correlation_is_the_product_of_factors(kernel: Kernel, points) -> None:
     X, X2, phi = points
     product = np.ones((4, 7, 5))

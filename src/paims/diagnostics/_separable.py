@@ -134,6 +134,11 @@ class SeparableMeans:
                 "Effects of the inputs are integrated exactly, which needs a polynomial trend: "
                 f"mean='zero', 'constant', 'linear' or 'quadratic'; got {posterior.mean!r}."
             )
+        if not posterior.kernel.separable:
+            raise ValueError(
+                "Effects of the inputs are integrated exactly, which needs a kernel that is a "
+                f"product of one factor per input; got {posterior.kernel!r}."
+            )
         self.exponents = posterior.mean.exponents(posterior.n_inputs)
         self.n_terms = posterior.n_runs + posterior.n_basis
         lengths = posterior.kernel.length_scale(self.phi).min(axis=0) / np.diff(self.box)[:, 0]

@@ -200,7 +200,7 @@ def describe(
     effects, curvatures = _effects_along_lines(posterior, u)
     nugget = float(posterior.to_physical(u)[1][0])
     S2 = float(posterior.coefficients(u).S2[0])
-    if is_polynomial(posterior.mean) and np.isfinite(S2):
+    if is_polynomial(posterior.mean) and posterior.kernel.separable and np.isfinite(S2):
         effects = np.nan_to_num(sobol_indices(posterior, u).total_draws[0])
     return EmulatorMode(
         input_names=tuple(names),

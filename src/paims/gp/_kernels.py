@@ -1,4 +1,6 @@
-r"""Separable correlation functions :math:`k(x, x' \mid \phi) = \prod_i r(|x_i - x'_i|; \phi_i)`.
+r"""Correlation functions, most of them :math:`k(x, x' \mid \phi) = \prod_i r(|x_i - x'_i|; \phi_i)`.
+
+Those of :class:`RadialMatern` are a function of one scaled distance instead.
 
 How :math:`\phi` enters differs: in :class:`SquaredExponential` it is a squared length (the
 paper's choice: linear in the denominator), in all others a range in the units of the input.
@@ -29,6 +31,9 @@ __all__ = [
     "Matern52",
     "Matern72",
     "PowerExponential",
+    "RadialMatern",
+    "RadialMatern52",
+    "RadialMatern72",
     "SquaredExponential",
 ]
 
@@ -59,9 +64,13 @@ class Kernel(Named, ABC):
     phi_power : float
         :math:`\phi = \ell^{\mathrm{phi\_power}}` with the length :math:`\ell` in the units of the
         input.
+    separable : bool
+        Whether the correlation is the product of the factors. Exact Sobol' indices and effects
+        need it; a subclass that says no defines the three methods for several inputs anew.
     """
 
     phi_power: float = 1.0
+    separable: ClassVar[bool] = True
 
     @property
     def smooth(self) -> bool:
@@ -141,6 +150,9 @@ class ExponentialForm(NamedTuple):
         Coefficients of a(t), the constant first.
     slope : (k + 1,) ndarray
         Coefficients of a(t) - a'(t).
+    radial : bool
+        Whether there is one a(t) exp(-t) of all inputs, :math:`t = (\sum_i t_i)^{1/2}` with the
+        :math:`t_i` above (of power 2), instead of a product of one for each.
     """
 
     scale: float
@@ -148,6 +160,7 @@ class ExponentialForm(NamedTuple):
     power: float
     polynomial: FloatArray
     slope: FloatArray
+    radial: bool = False
 
 
 @cache
@@ -365,6 +378,90 @@ class Matern72(Matern):
     order = 3
 
 
+class RadialMatern(Matern):
+    r"""The Matern family in one scaled distance, as most libraries have it.
+
+    .. math:: k = a(t) e^{-t}, \qquad t^2 = \sum_i t_i^2, \quad
+              t_i = \sqrt{2\nu}\, |x_i - x'_i| / \phi_i,
+              \qquad \frac{\partial k}{\partial \log \phi_i}
+              = t_i^2 \, \frac{a(t) - a'(t)}{t} \, e^{-t},
+
+    with the a of :class:`Matern`; (a - a')/t is a polynomial, as both begin with 1. Along one
+    input it is the separable kernel of the same order. Across inputs it falls off more slowly,
+    and depends on the direction only through the ranges: processes are not sums or products of
+    functions of one input more readily than of any other direction.
+    """
+
+    separable = False
+
+    @property
+    def form(self) -> ExponentialForm:
+        """The kernel as plain numbers, of squares that are summed."""
+        return super().form._replace(power=2.0, radial=True)
+
+    def _squares(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> Iterator[FloatArray]:
+        """The squares of t_i, ``(m, n, k)``, one input after the other."""
+        for i, distance in enumerate(_distances(X, X2)):
+            t = self._scaled(distance, phi[:, i, None, None])
+            yield np.square(t, out=t)
+
+    def _distance(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
+        """The one scaled distance t."""
+        total = np.zeros((len(phi), len(X), len(X2)))
+        for square in self._squares(X, X2, phi):
+            total += square
+        np.sqrt(total, out=total)
+        return np.minimum(total, _FAR, out=total)
+
+    def _of(self, t: FloatArray) -> FloatArray:
+        """a(t) exp(-t)."""
+        return _horner(self.form.polynomial, t) * np.exp(-t)
+
+    def correlation(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
+        """Correlations ``(m, n, k)``."""
+        return self._of(self._distance(X, X2, phi))
+
+    def correlation_minus_one(self, X: FloatArray, X2: FloatArray, phi: FloatArray) -> FloatArray:
+        """``correlation - 1`` without cancellation."""
+        t = self._distance(X, X2, phi)
+        growth = t * _horner(self.form.polynomial[1:], t)
+        result: FloatArray = np.expm1(np.log1p(growth) - t)
+        return result
+
+    def correlation_and_derivatives(
+        self, X: FloatArray, X2: FloatArray, phi: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Correlations, and their derivatives in each log phi_i."""
+        derivatives = np.empty((*phi.shape, len(X), len(X2)))
+        for i, square in enumerate(self._squares(X, X2, phi)):
+            derivatives[:, i] = square
+        t = self._distance(X, X2, phi)
+        derivatives *= (_horner(self.form.slope[1:], t) * np.exp(-t))[:, None]
+        return self._of(t), derivatives
+
+
+class RadialMatern52(RadialMatern):
+    r"""Matern 5/2 of one distance, :math:`k = (1 + t + t^2/3) e^{-t}`, :math:`t = \sqrt5 s`.
+
+    :math:`\phi_i` is a range, :math:`s^2 = \sum_i (x_i - x'_i)^2 / \phi_i^2`.
+    :math:`\partial k / \partial \log \phi_i = t_i^2 (1 + t) e^{-t} / 3`.
+    """
+
+    name = "radial_matern52"
+    order = 2
+
+
+class RadialMatern72(RadialMatern):
+    r"""Matern 7/2 of one distance, :math:`k = (1 + t + \frac25 t^2 + \frac1{15} t^3) e^{-t}`.
+
+    :math:`t^2 = 7 \sum_i (x_i - x'_i)^2 / \phi_i^2`, and :math:`\phi_i` is a range.
+    :math:`\partial k / \partial \log \phi_i = t_i^2 (3 + 3t + t^2) e^{-t} / 15`.
+    """
+
+    name = "radial_matern72"
+    order = 3
+
+
 class PowerExponential(ExponentialKernel):
     r"""Power exponential, :math:`k = \exp\{-\sum_i (|x_i - x'_i| / \phi_i)^\alpha\}`.
 
@@ -399,13 +496,17 @@ class PowerExponential(ExponentialKernel):
 KERNELS: dict[str, type[Kernel]] = registry(Kernel, globals())
 
 
-_FORMULAS = {name: f for name, f in vars(ExponentialKernel).items() if isfunction(f)}
+_FORMULAS = [
+    {name: getattr(family, name) for name in dir(family) if isfunction(getattr(family, name))}
+    for family in (ExponentialKernel, RadialMatern)
+]
 
 
 def has_form(kernel: Kernel) -> TypeGuard[ExponentialKernel]:
     """Whether the kernel's form tells all of it: a subclass may have changed a formula."""
-    return isinstance(kernel, ExponentialKernel) and all(
-        getattr(type(kernel), name) is formula for name, formula in _FORMULAS.items()
+    return isinstance(kernel, ExponentialKernel) and any(
+        all(getattr(type(kernel), name, None) is f for name, f in formulas.items())
+        for formulas in _FORMULAS
     )
 
 

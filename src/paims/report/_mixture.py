@@ -53,11 +53,12 @@ def page_mixture(
     -------
     tuple of Emulator and dict, or None
         None if the page cannot compute the predictions: too many runs to hold their factors, or
-        a trend of the user's that is no polynomial.
+        a trend of the user's that is no polynomial, or a kernel that is no product of factors.
     """
     posterior = emulator.posterior_
     size = n_components(posterior.n_runs, n_mixtures)
-    if not size or not is_polynomial(posterior.mean):
+    separable = all(one.kernel.separable for one, _, _ in emulator.ensemble_.parts())
+    if not size or not is_polynomial(posterior.mean) or not separable:
         return None
     small = emulator.compress(size)
     parts = list(small.ensemble_.parts())

@@ -95,7 +95,7 @@ class Study:
     loo : LeaveOneOut or None
         None if there are too few runs to leave one out.
     screening : Screening or None
-        None for a trend that is a user's function.
+        None for a trend that is a user's function, or a kernel that is no product.
     effects : MainEffects or None
         In the user's units.
     validation : Validation or None
@@ -131,7 +131,7 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
     """
     posterior, inputs, output = emulator.posterior_, emulator.inputs_, emulator.output_
     screening, effects = None, None
-    if is_polynomial(posterior.mean):
+    if is_polynomial(posterior.mean) and posterior.kernel.separable:
         # The indices of the others would not add to the picture: all explain the same runs.
         _, draws, weights = next(emulator.ensemble_.parts())
         weights = weights / weights.sum()

@@ -187,6 +187,11 @@ def _inputs(study: Study) -> Answer:
     question = "Which inputs matter?"
     if study.screening is None:
         text = "The trend is a function of yours, so shares of the variance are not computed."
+        if not study.emulator.posterior_.kernel.separable:
+            text = (
+                "The kernel is not a product of one factor per input, so shares of the variance "
+                "are not computed."
+            )
         return Answer("inputs", question, "Not computed", text, "plain")
     sobol, inert = study.screening.sobol, study.screening.inertness
     order = np.argsort(-sobol.total, kind="stable")

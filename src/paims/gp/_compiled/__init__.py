@@ -46,7 +46,7 @@ from paims.gp._compiled import (
 from paims.gp._compiled._kernels import pair_terms, point_terms
 from paims.gp._compiled._pairs import leading_dimension, run_terms, scale_terms
 from paims.gp._compiled._simd import LANES
-from paims.gp._kernels import ExponentialKernel
+from paims.gp._kernels import ExponentialForm, ExponentialKernel
 
 _PARTS = (
     _gradient,
@@ -307,9 +307,9 @@ def outputs_terms(
     def stages(
         arguments: _Arguments, m: int, first: int, last: int, workspace: FloatArray
     ) -> None:
-        lapack, runs, kind, A, _, log_det, shift, _, polynomial, _, points, nugget = arguments
+        lapack, runs, kind, A, _, log_det, shift, _, *kernel, points, nugget = arguments
         _run_outputs(
-            lapack, runs, kind, A, Z, log_det, shift, polynomial, points, nugget,
+            lapack, runs, kind, A, Z, log_det, shift, *kernel, points, nugget,
             leading_dimension(n), m, where, workspace, out,
         )  # fmt: skip
 
@@ -343,6 +343,11 @@ def _harmless(phi: FloatArray, delta: FloatArray) -> tuple[BoolArray, FloatArray
     return valid, np.where(valid[:, None], phi, 1.0), np.where(valid, delta, 1.0)
 
 
+def _slope_power(form: ExponentialForm) -> float:
+    """Power that a slope has as a factor; see ``_kernels`` for radial ones."""
+    return 1.0 if form.radial else float(form.power)
+
+
 def _in_lanes(
     prepared: Prepared,
     phi: FloatArray,
@@ -362,8 +367,8 @@ def _in_lanes(
     def work(start: int, stop: int) -> None:
         workspace = _workspace(unused, where[-1])
         _run(
-            pairs, A, z, log_det, shift, float(form.power), form.polynomial, form.slope, points,
-            delta, int(information), start, stop, where, workspace, out,
+            pairs, A, z, log_det, shift, _slope_power(form), form.polynomial, form.slope,
+            form.radial, points, delta, int(information), start, stop, where, workspace, out,
         )  # fmt: skip
         unused.append(workspace)
 
@@ -400,8 +405,8 @@ def _one_by_one(
     (_, A, z, log_det, shift), form = prepared.contrasts, prepared.form
     (kind, runs), (begin, end) = prepared.runs, numbers
     arguments = (
-        _lapack.addresses(), runs, kind, A, z, log_det, shift, float(form.power),
-        form.polynomial, form.slope, scale_terms(phi, form, kind), delta,
+        _lapack.addresses(), runs, kind, A, z, log_det, shift, _slope_power(form),
+        form.polynomial, form.slope, form.radial, scale_terms(phi, form, kind), delta,
     )  # fmt: skip
     each = float(sum(A.shape)) ** 3 / _FLOPS
     step = max(int(0.2 / each), 1)

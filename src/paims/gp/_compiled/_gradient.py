@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims.gp._compiled._kernels import slope_polynomial
 from paims.gp._compiled._lapack import (
     Addresses,
     add_product,
@@ -78,6 +79,7 @@ def make_run(version: int) -> Callable[..., None]:
         power: float,
         polynomial: FloatArray,
         slope: FloatArray,
+        radial: bool,
         points: FloatArray,
         delta: FloatArray,
         ld: int,
@@ -104,8 +106,9 @@ def make_run(version: int) -> Callable[..., None]:
                 for k in range(p):
                     w[point + k] = points[m, k]
                 fill_correlation(
-                    runs, kind, n, p, polynomial, w, point, ld, shift, delta[m], L, K0
-                )
+                    runs, kind, n, p, polynomial, slope, radial, w, point, ld, shift, delta[m], L,
+                    K0,
+                )  # fmt: skip
                 contrast(lapack, w, L, A, W, dof, q, ld, True)
                 info = np.zeros(1, dtype=np.int32)
                 if factorise(lapack, w, L, a, n, dof, ld, shift, info):
@@ -117,8 +120,9 @@ def make_run(version: int) -> Callable[..., None]:
                 _projector(lapack, w, L, A, a, ld)
             else:
                 ratio = dof / row[2]
+                factor = slope_polynomial(polynomial, radial)
                 slope_sums(
-                    runs, kind, n, p, power, polynomial, slope, w, point, ld, ratio, L, K0, a, sums
+                    runs, kind, n, p, power, factor, slope, w, point, ld, ratio, L, K0, a, sums
                 )
                 for k in range(p):
                     slopes[k] = 0.0

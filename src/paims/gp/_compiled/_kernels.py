@@ -8,6 +8,13 @@ per input, computed once per data set, and a point by one number per input; t is
     h = power t (a(t) - a'(t)) / a(t)
 
 K0 = prod_i r_i, with a single exponential of the sum, and dK/d log phi_i = K0 h_i.
+
+A radial kernel is one such r of all inputs. There the products s_i of a pair and a point are
+squares, t is the root of their sum, and with b(t) = (a(t) - a'(t)) / t
+
+    K0 = a(t) exp(-t),   dK/d log phi_i = b(t) exp(-t) s_i:
+
+what is kept for the slopes in the place of K0 is b(t) exp(-t), and h_i is s_i.
 """
 
 from __future__ import annotations
@@ -27,13 +34,15 @@ from paims.gp._compiled._simd import (
     mul,
     part,
     splat,
+    sqrt,
     store,
     sub,
     where_less,
 )
 from paims.gp._kernels import ExponentialForm
 
-_FAR = 800.0  # exp(-800) is 0: a larger t changes nothing but could overflow in a product
+# exp(-1000) is 0: a larger t changes nothing but could overflow in a product; nor does its square.
+_FAR = 1e6
 DOMINANT = 1e-5  # nuggets above it get their row from K0
 
 # (n, dof, size, total): runs, runs that are not pivots, the same padded, and pivots padded too.
@@ -105,17 +114,40 @@ def decayed(exponent: Vector, growth: Vector) -> tuple[Vector, Vector]:
 
 
 @inline
+def slope_polynomial(polynomial: FloatArray, radial: bool) -> FloatArray:
+    """Give the polynomial of ``log_slope``: none for a radial kernel, whose h_i is s_i."""
+    return polynomial[: 1 if radial else len(polynomial)]
+
+
+@inline
+def decayed_radially(
+    polynomial: FloatArray, slope: FloatArray, square: Vector
+) -> tuple[Vector, Vector]:
+    """b(t) exp(-t) and K0 - 1 of a radial kernel, from the square of t."""
+    t, zero = sqrt(square), splat(0.0)
+    K0_m1 = decayed(t, mul(t, horner(polynomial, 1, t)))[1]
+    return mul(horner(slope, 1, t), exp_expm1(sub(zero, t))[0]), K0_m1
+
+
+@inline
 def _correlation(
     terms: FloatArray,
     pair: int,
     n_pairs: int,
     p: int,
     polynomial: FloatArray,
+    slope: FloatArray,
+    radial: bool,
     w: FloatArray,
     at: int,
 ) -> tuple[Vector, Vector]:
-    """K0 of a pair at four points, and K0 - 1."""
+    """K0 of a pair at four points, or what stands for it in the slopes; and K0 - 1."""
     exponent, growth = splat(0.0), splat(0.0)
+    if radial:
+        for k in range(p):
+            s = scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
+            exponent = add(exponent, s)
+        return decayed_radially(polynomial, slope, exponent)
     for k in range(p):
         t = scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
         exponent, growth = times_factor(exponent, growth, polynomial, t)
@@ -152,6 +184,8 @@ def fill_correlation(
     terms: FloatArray,
     p: int,
     polynomial: FloatArray,
+    slope: FloatArray,
+    radial: bool,
     w: FloatArray,
     point: int,
     shape: Shape,
@@ -180,7 +214,9 @@ def fill_correlation(
     pair = 0
     for j in range(n):
         for i in range(j + 1, n):
-            value, less_one = _correlation(terms, pair, n_pairs, p, polynomial, w, point)
+            value, less_one = _correlation(
+                terms, pair, n_pairs, p, polynomial, slope, radial, w, point
+            )
             if K0 >= 0 and not slopes:
                 store(w, K0 + LANES * pair, value)
             _place(w, D, ld, shape, j, i, fma(sign, less_one, offset))

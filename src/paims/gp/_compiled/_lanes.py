@@ -15,7 +15,12 @@ import numpy as np
 
 from paims._arrays import FloatArray
 from paims.gp._compiled._information import information_pivots, whiten
-from paims.gp._compiled._kernels import Shape, fill_correlation, fill_slope
+from paims.gp._compiled._kernels import (
+    Shape,
+    fill_correlation,
+    fill_slope,
+    slope_polynomial,
+)
 from paims.gp._compiled._simd import (
     LANES,
     add,
@@ -268,6 +273,7 @@ def make_run(version: int) -> Callable[..., None]:
         power: float,
         polynomial: FloatArray,
         slope: FloatArray,
+        radial: bool,
         points: FloatArray,
         delta: FloatArray,
         information: int,
@@ -281,7 +287,7 @@ def make_run(version: int) -> Callable[..., None]:
 
         ``A``, ``z``, ``log_det`` and ``shift`` are what ``contrasts`` makes of H and y,
         ``terms`` and ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi,
-        ``power``, ``polynomial`` and ``slope`` are the kernel's, and ``where`` is the ``layout``
+        ``power``, ``polynomial``, ``slope`` and ``radial`` are the kernel's, and ``where`` is the ``layout``
         of the workspace ``w``.
         """
         if version < 0:
@@ -295,6 +301,7 @@ def make_run(version: int) -> Callable[..., None]:
         D, L, inverse, LI, A_lanes, W, K0, M, G, norms, pivots, point, _ = where
         if n_rows == 0:
             K0 = -1
+        factor = slope_polynomial(polynomial, radial)
         _spread(w, A, A_lanes, size, basis)
         for first in range(start, stop, LANES):
             for lane in range(LANES):
@@ -304,9 +311,11 @@ def make_run(version: int) -> Callable[..., None]:
                 w[point + LANES * p + lane] = delta[m]
             for k in range(-1, n_rows):  # -1 is K itself
                 if 0 <= k < p:
-                    fill_slope(terms, k, power, polynomial, slope, w, point, shape, D, K0)
+                    fill_slope(terms, k, power, factor, slope, w, point, shape, D, K0)
                 else:
-                    fill_correlation(terms, p, polynomial, w, point, shape, shift, k == p, D, K0)
+                    fill_correlation(
+                        terms, p, polynomial, slope, radial, w, point, shape, shift, k == p, D, K0
+                    )
                 _contrast(w, D, A_lanes, W, size, total, k < 0)
                 if k < 0:
                     _factorise_contrasts(

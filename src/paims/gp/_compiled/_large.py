@@ -16,7 +16,7 @@ import numpy as np
 
 from paims._arrays import Array, FloatArray
 from paims.gp._compiled._information import PARALLEL
-from paims.gp._compiled._kernels import DOMINANT
+from paims.gp._compiled._kernels import DOMINANT, slope_polynomial
 from paims.gp._compiled._lanes import SINGULAR
 from paims.gp._compiled._lapack import (
     Addresses,
@@ -222,6 +222,8 @@ def _fill_nugget_slope(
     n: int,
     p: int,
     polynomial: FloatArray,
+    slope: FloatArray,
+    radial: bool,
     w: FloatArray,
     point: int,
     ld: int,
@@ -234,7 +236,9 @@ def _fill_nugget_slope(
     That is delta I, or K0 - shift 1 1' for all but small nuggets; ``_kernels`` says why.
     """
     if delta > DOMINANT:
-        fill_correlation(runs, kind, n, p, polynomial, w, point, ld, shift, 0.0, D, -1)
+        fill_correlation(
+            runs, kind, n, p, polynomial, slope, radial, w, point, ld, shift, 0.0, D, -1
+        )
         return
     for j in range(n):
         w[D + j * ld : D + j * ld + n] = 0.0
@@ -256,6 +260,7 @@ def make_run(version: int) -> Callable[..., None]:
         power: float,
         polynomial: FloatArray,
         slope: FloatArray,
+        radial: bool,
         points: FloatArray,
         delta: FloatArray,
         n_rows: int,
@@ -286,7 +291,9 @@ def make_run(version: int) -> Callable[..., None]:
                 for k in range(p):
                     w[point + k] = points[m, k]
                 at = K0 if n_rows > 0 else -1
-                fill_correlation(runs, kind, n, p, polynomial, w, point, ld, shift, nugget, L, at)
+                fill_correlation(
+                    runs, kind, n, p, polynomial, slope, radial, w, point, ld, shift, nugget, L, at
+                )
                 contrast(lapack, w, L, A, W, dof, q, ld, True)
                 if factorise(lapack, w, L, b, n, dof, ld, shift, info):
                     determinants_and_residual(lapack, w, L, b, z, n, log_det, ld, row)
@@ -295,10 +302,11 @@ def make_run(version: int) -> Callable[..., None]:
                 return
             elif stage < n_rows:
                 if stage < p:
-                    fill_slope(runs, kind, n, stage, power, polynomial, slope, w, point, ld, D, K0)
+                    factor = slope_polynomial(polynomial, radial)
+                    fill_slope(runs, kind, n, stage, power, factor, slope, w, point, ld, D, K0)
                 else:
                     _fill_nugget_slope(
-                        runs, kind, n, p, polynomial, w, point, ld, shift, nugget, D
+                        runs, kind, n, p, polynomial, slope, radial, w, point, ld, shift, nugget, D
                     )
                 contrast(lapack, w, D, A, W, dof, q, ld, False)
                 whiten(lapack, w[D:], w[L:], dof, ld, info)

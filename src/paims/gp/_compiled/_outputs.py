@@ -27,6 +27,8 @@ def make_run(version: int) -> Callable[..., None]:
         log_det: float,
         shift: float,
         polynomial: FloatArray,
+        slope: FloatArray,
+        radial: bool,
         points: FloatArray,
         delta: FloatArray,
         ld: int,
@@ -47,7 +49,9 @@ def make_run(version: int) -> Callable[..., None]:
         row, info = out[m], np.zeros(1, dtype=np.int32)
         for k in range(p):
             w[point + k] = points[m, k]
-        fill_correlation(runs, kind, n, p, polynomial, w, point, ld, shift, delta[m], L, -1)
+        fill_correlation(
+            runs, kind, n, p, polynomial, slope, radial, w, point, ld, shift, delta[m], L, -1
+        )
         contrast(lapack, w, L, A, W, dof, q, ld, True)
         if not factorise(lapack, w, L, b, n, dof, ld, shift, info):
             return

@@ -16,6 +16,7 @@ import numpy as np
 from paims._arrays import FloatArray
 from paims.gp._compiled._kernels import (
     decayed,
+    decayed_radially,
     log_slope,
     pair_terms,
     point_terms,
@@ -87,6 +88,8 @@ def fill_correlation(
     n: int,
     p: int,
     polynomial: FloatArray,
+    slope: FloatArray,
+    radial: bool,
     w: FloatArray,
     point: int,
     ld: int,
@@ -95,7 +98,10 @@ def fill_correlation(
     D: int,
     K0: int,
 ) -> None:
-    """K - shift 1 1' into D, and K0 without its diagonal unless that is negative."""
+    """K - shift 1 1' into D, and K0 without its diagonal unless that is negative.
+
+    For a radial kernel, what stands for K0 in the slopes.
+    """
     offset = splat(1.0 - shift)
     zero = splat(0.0)
     mode, degree = splat(float(kind)), len(polynomial) - 1
@@ -109,14 +115,18 @@ def fill_correlation(
                 s = scaled(_pair(load(runs, at), here, mode), c)
                 t = scaled(_pair(load(runs, at + LANES), here, mode), c)
                 e, f = add(e, s), add(f, t)
-                if degree > 0:
+                if degree > 0 and not radial:
                     u = v = splat(polynomial[degree])
                     for d in range(degree - 1, 0, -1):
                         u = fma(u, s, splat(polynomial[d]))
                         v = fma(v, t, splat(polynomial[d]))
                     u, v = mul(u, s), mul(v, t)
                     g, h = fma(g, u, add(g, u)), fma(h, v, add(h, v))
-            first, second = decayed(e, g), decayed(f, h)
+            if radial:
+                first = decayed_radially(polynomial, slope, e)
+                second = decayed_radially(polynomial, slope, f)
+            else:
+                first, second = decayed(e, g), decayed(f, h)
             at = D + j * ld + i
             store(w, at, add(first[1], offset))
             store(w, at + LANES, add(second[1], offset))
