@@ -243,7 +243,7 @@ def test_bad_input_is_refused() -> None:
         diagnostics.sobol_indices(Posterior(posterior.X, posterior.y, nugget=0.0), [[60.0, 60.0]])
     user = Posterior(posterior.X, posterior.y, mean=lambda X: np.column_stack([X[:, 0] ** 3]))
     radial = Posterior(posterior.X, posterior.y, "radial_matern72")
-    with pytest.raises(ValueError, match="product of one factor per input.*RadialMatern72"):
+    with pytest.raises(ValueError, match=r"product of one factor per input.*RadialMatern72"):
         diagnostics.sobol_indices(radial, u)
     with pytest.raises(ValueError, match="polynomial trend"):
         diagnostics.sobol_indices(user, u)

@@ -1,6 +1,7 @@
-r"""Correlation functions, most of them :math:`k(x, x' \mid \phi) = \prod_i r(|x_i - x'_i|; \phi_i)`.
+r"""Correlation functions.
 
-Those of :class:`RadialMatern` are a function of one scaled distance instead.
+Most are products :math:`k(x, x' \mid \phi) = \prod_i r(|x_i - x'_i|; \phi_i)`; those of
+:class:`RadialMatern` are a function of one scaled distance instead.
 
 How :math:`\phi` enters differs: in :class:`SquaredExponential` it is a squared length (the
 paper's choice: linear in the denominator), in all others a range in the units of the input.

@@ -287,8 +287,8 @@ def make_run(version: int) -> Callable[..., None]:
 
         ``A``, ``z``, ``log_det`` and ``shift`` are what ``contrasts`` makes of H and y,
         ``terms`` and ``points`` what ``pair_terms`` and ``point_terms`` make of X and phi,
-        ``power``, ``polynomial``, ``slope`` and ``radial`` are the kernel's, and ``where`` is the ``layout``
-        of the workspace ``w``.
+        ``power``, ``polynomial``, ``slope`` and ``radial`` are the kernel's, and ``where`` is the
+        ``layout`` of the workspace ``w``.
         """
         if version < 0:
             return
