@@ -339,7 +339,7 @@ class _Regressions:
 def _points_at_once(found: _Regressions) -> int:
     """Points whose arrays, by draws and by runs or outputs, fit into little memory."""
     n_draws, n_runs, n_outputs = found.residual.shape
-    return max(1, int(_BLOCK_SIZE) // (n_draws * max(n_runs, n_outputs)))
+    return int(max(1, _BLOCK_SIZE // (n_draws * max(n_runs, n_outputs))))
 
 
 def outputs_terms(
