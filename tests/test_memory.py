@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,28 @@ def test_points_of_shared_outputs_are_predicted_in_parts(monkeypatch: pytest.Mon
     assert max(sizes) == 16
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(parts.scale2, whole.scale2, rtol=1e-12, atol=1e-15)
+
+
+def test_a_distribution_of_many_points_takes_little_more_than_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).random((15, 2))
+    emulator = paims.Emulator(random_state=0, n_samples=200, n_jobs=1)
+    emulator.fit(X, np.sin(4.0 * X[:, 0]) + X[:, 1])
+    many = np.random.default_rng(1).random((20_001, 2))
+    whole = emulator.predict_distribution(many)
+    expected = [whole.mean, whole.std, *whole.interval(), whole.quantile(0.3)]
+    monkeypatch.setattr("paims.emulator._ensemble._PART_SIZE", 2**16)
+    monkeypatch.setattr("paims._student._PART_SIZE", 2**16)
+    assert len(whole._scaled._parts()) > 5
+    tracemalloc.start()
+    try:
+        parts = emulator.predict_distribution(many)
+        held = parts._scaled.location.nbytes + parts._scaled.scale.nbytes
+        found = [parts.mean, parts.std, *parts.interval(), parts.quantile(0.3)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+    assert peak < 1.35 * held

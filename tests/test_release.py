@@ -55,3 +55,9 @@ def test_zenodo_and_citation_agree() -> None:
     assert f"license: {zenodo['license']}" in citation
     assert zenodo["license"] == project()["license"]
     assert zenodo["related_identifiers"][0]["identifier"] in citation
+    # The day of the release is that of the changelog.
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    day = re.search(rf"^## {re.escape(paims.__version__)} \((.+)\)$", text, flags=re.MULTILINE)
+    assert day is not None
+    assert zenodo["publication_date"] == day[1]
+    assert f"date-released: {day[1]}\n" in citation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from paims._student import StudentMixtures, StudentT
 
@@ -156,3 +156,40 @@ def test_table_equals_scipy(dof: float) -> None:
     z = np.concatenate([3.0 * rng.normal(size=5000), 1e3 * rng.normal(size=1000), [1e300, -1e300]])
     expected = special.ndtr(z) if np.isinf(dof) else special.stdtr(dof, z)
     np.testing.assert_allclose(StudentT(dof).tabulated_cdf()(z), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("dof", [10.0, 10.5, 14.0, 94.0, 3e3, 1e6, 1e9])
+def test_table_keeps_the_digits_of_small_probabilities(dof: float) -> None:
+    z = special.stdtrit(dof, np.geomspace(1e-10, 0.5, 3001))
+    z = np.concatenate([z, -z])
+    cdf = StudentT(dof).tabulated_cdf()
+    np.testing.assert_allclose(cdf(z), special.stdtr(dof, z), rtol=1e-11)
+    assert (np.diff(cdf(np.sort(z))) >= 0.0).all()
+    np.testing.assert_array_equal(np.isnan(cdf(np.array([np.nan, np.inf, -np.inf]))), [1, 0, 0])
+
+
+@pytest.mark.parametrize("q", [1e-8, 1e-6, 1e-3, 0.025, 0.5, 0.8, 0.975, 1.0 - 1e-6])
+@pytest.mark.parametrize("dof", [3.0, 14.0, 94.0, np.inf])
+def test_quantiles_solve_the_distribution_function_of_scipy(dof: float, q: float) -> None:
+    # Together, and apart with gaps of little density between the components.
+    for apart in (0.5, 6.0):
+        many = mixtures(dof, m=30, k=3)
+        many = StudentMixtures(apart * many.location, many.scale, many.weights, dof)
+        for j, found in enumerate(many.quantile(q)):
+            location, scale, weights = many.location[:, j], many.scale[:, j], many.weights[:, j]
+            # The smaller tail has the digits: what is above is below when turned round.
+            turn, tail = (1.0, q) if q <= 0.5 else (-1.0, 1.0 - q)
+
+            def excess(
+                x: float, location=turn * location, scale=scale, weights=weights, tail=tail
+            ) -> float:
+                z = (x - location) / scale
+                below = special.ndtr(z) if np.isinf(dof) else special.stdtr(dof, z)
+                return float(np.log(weights @ below) - np.log(tail))
+
+            unit = StudentT(dof).quantile(tail)
+            ends = turn * location + unit * scale
+            expected = turn * optimize.brentq(
+                excess, ends.min() - 1.0, ends.max() + 1.0, xtol=1e-14, rtol=1e-15
+            )
+            assert abs(found - expected) < 1e-10 * many.std[j]

@@ -9,6 +9,7 @@ distribution function is a step, which is 1 at the location itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,12 +19,15 @@ import numpy as np
 from scipy.special import betaln, logsumexp, ndtr, ndtri, stdtr, stdtrit
 
 from paims._arrays import BoolArray, FloatArray, IndexArray
+from paims._student_table import RELIABLE_DOF, tabulated
 
 __all__ = ["StudentMixtures", "StudentT", "solve_increasing"]
 
-_N_CELLS = 8192
-_TAIL = 1e-13
+# Quantiles of smaller probabilities are solved with SciPy's distribution function.
+_LEAST_TABULATED = 1e-6
 _MAX_ITERATIONS = 200
+# Doubles in arrays of all components of some mixtures that are made on the way.
+_PART_SIZE = 2**22
 # Squares of anything larger may overflow.
 _HUGE = 1e150
 
@@ -102,35 +106,15 @@ class StudentT:
         return np.asarray(np.sqrt(self.dof / rng.chisquare(self.dof, size)), dtype=np.float64)
 
     def tabulated_cdf(self) -> Callable[[FloatArray], FloatArray]:
-        r"""Distribution function from a table, to about 1e-12: for sums over many components.
+        """Distribution function from a table, for sums over many components.
 
-        SciPy's takes half a microsecond a value; a mixture's needs millions. In
-        :math:`\theta = \arctan(z / \sqrt\nu)` the density is :math:`\cos^{\nu-1}\theta` up to a
-        constant, smooth on a bounded interval: cubic Hermite interpolation.
+        To 1e-11 of a probability from ``RELIABLE_DOF`` degrees of freedom on, and to 1e-9 for
+        fewer.
         """
         if self.normal or self.dof < 2.0:
             # Tails below dof 2 are so heavy that the angle is a right one within round-off.
             return self.cdf
-        root = np.sqrt(self.dof)
-        end = float(np.arctan(-self.quantile(_TAIL) / root))
-        theta = np.linspace(-end, end, _N_CELLS + 1)
-        z = root * np.tan(theta)
-        value = self.cdf(z)
-        step = 2.0 * end / _N_CELLS
-        slope = step * np.exp(self.log_density(z)) * root / np.cos(theta) ** 2
-        rise = np.diff(value)
-        bend = 3.0 * rise - 2.0 * slope[:-1] - slope[1:]
-        twist = slope[:-1] + slope[1:] - 2.0 * rise
-        table = np.column_stack([value[:-1], slope[:-1], bend, twist])
-
-        def cdf(z: FloatArray) -> FloatArray:
-            position = np.clip((np.arctan(z / root) + end) / step, 0.0, _N_CELLS)
-            cell = np.minimum(position.astype(np.intp), _N_CELLS - 1)
-            t = position - cell
-            c = table[cell]
-            return np.asarray(c[..., 0] + t * (c[..., 1] + t * (c[..., 2] + t * c[..., 3])))
-
-        return cdf
+        return tabulated(self.dof, float(np.exp(self._log_constant)))
 
     def __str__(self) -> str:
         return "Gaussian" if self.normal else f"Student-t, dof {self.dof:g}"
@@ -170,6 +154,9 @@ class StudentMixtures:
     @cached_property
     def mean(self) -> FloatArray:
         """Means ``(k,)``."""
+        parts = self._parts()
+        if len(parts) > 1:
+            return np.concatenate([part.mean for part in parts])
         return np.asarray((self.weights * self.location).sum(axis=0))
 
     @cached_property
@@ -177,6 +164,9 @@ class StudentMixtures:
         """Standard deviations ``(k,)`` by the law of total variance; infinite for dof <= 2."""
         if not self.dof > 2.0:
             return np.full(len(self), np.inf)
+        parts = self._parts()
+        if len(parts) > 1:
+            return np.concatenate([part.std for part in parts])
         within, between = self.family.variance * self.scale**2, (self.location - self.mean) ** 2
         return np.asarray(np.sqrt((self.weights * (within + between)).sum(axis=0)))
 
@@ -225,8 +215,10 @@ class StudentMixtures:
         # Scale of the one component that has the mixture's variance.
         between = (self.location - self.mean) ** 2 / self.family.variance
         spread = np.sqrt((self.weights * (self.scale**2 + between)).sum(axis=0))
+        exact = q < _LEAST_TABULATED or self.dof < RELIABLE_DOF
+        cdf = self.family.cdf if exact else self.family.tabulated_cdf()
         return solve_increasing(
-            lambda t, index: self[index]._log_cdf(t),
+            lambda t, index: self[index]._log_cdf(t, cdf),
             float(np.log(q)),
             start=self.mean + unit * spread,
             lower=each.min(axis=0),
@@ -240,6 +232,18 @@ class StudentMixtures:
         mirrored = StudentMixtures(-self.location, self.scale, self.weights, self.dof)
         return -mirrored.lower_quantile(q)
 
+    def _parts(self) -> list[StudentMixtures]:
+        """The mixtures a part at a time, or these alone where arrays of all are small.
+
+        No part is a single mixture, whose sum NumPy would round in another way.
+        """
+        m, k = self.location.shape
+        n_parts = min(-(-m * k // _PART_SIZE), max(1, k // 2))
+        if n_parts <= 1:
+            return [self]
+        ends = (np.arange(n_parts + 1) * k) // n_parts
+        return [self[a:b] for a, b in itertools.pairwise(ends.tolist())]
+
     def _standardised(self, y: FloatArray, at_step: float) -> FloatArray:
         """Residuals in units of the scales ``(m, k)``; ``at_step`` for a step that is hit."""
         residual = y - self.location
@@ -252,14 +256,16 @@ class StudentMixtures:
     def _probability(self, z: FloatArray) -> FloatArray:
         return np.asarray(np.minimum((self.weights * self.family.cdf(z)).sum(axis=0), 1.0))
 
-    def _log_cdf(self, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Log distribution function and its first two derivatives."""
+    def _log_cdf(
+        self, t: FloatArray, of_one: Callable[[FloatArray], FloatArray]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log distribution function and its first two derivatives, by the components' own."""
         z = self._standardised(t, at_step=np.inf)
         with np.errstate(all="ignore"):
             density = self.weights * np.exp(self.family.log_density(z)) / self.scale
             change = density * self.family.score(z) / self.scale
             spread = self.scale > 0.0
-            cdf = self._probability(z)
+            cdf = np.minimum((self.weights * of_one(z)).sum(axis=0), 1.0)
             slope = np.where(spread, density, 0.0).sum(axis=0) / cdf
             curvature = np.where(spread, change, 0.0).sum(axis=0) / cdf - slope**2
             return np.log(cdf), slope, curvature

@@ -408,11 +408,15 @@ def connect_modes(result: SampleResult, modes: Sequence[Mode]) -> list[Mode]:
     return connect(list(modes), result.density_fn)
 
 
-def find_best(result: SampleResult, modes: Sequence[Mode], n_starts: int = 4) -> Mode:
+def find_best(
+    posterior: Posterior, result: SampleResult, modes: Sequence[Mode], n_starts: int = 4
+) -> Mode:
     """Find the point of highest density: climb from the highest modes.
 
     Parameters
     ----------
+    posterior : Posterior
+        Whose gradient, if it has one, is followed.
     result : SampleResult
         Of :func:`sample_posterior`; knows its density.
     modes : sequence of Mode
@@ -434,4 +438,5 @@ def find_best(result: SampleResult, modes: Sequence[Mode], n_starts: int = 4) ->
         off = [np.abs(location - m.mean) / np.where(m.sd > 0.0, m.sd, 1.0) for m in starts]
         nearest = int(np.argmin([distance.max() for distance in off]))
         starts[nearest] = replace(starts[nearest], location=location, log_density=height)
-    return max(climb(starts, result.density_fn), key=lambda mode: mode.log_density)
+    tops = climb(starts, result.density_fn, density(posterior).value_and_gradient)
+    return max(tops, key=lambda mode: mode.log_density)

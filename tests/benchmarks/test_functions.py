@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.functions import __main__ as command
-from benchmarks.functions import cases, comparison, radial, summary, weights
+from benchmarks.functions import cases, comparison, summary, weights
 from benchmarks.peers.cells import Cell, Record, Store
-
-from paims.gp import Posterior
 
 
 def record(method: str, case: str, nlpd: float, rmse: float = 0.1, **values: Any) -> Record:
@@ -49,25 +47,6 @@ def test_designs_follow_the_inputs_distribution(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(cases.runs("Franke1", 3).y, data.y)
     assert not np.array_equal(cases.runs("Franke1", 4).y, data.y)
     np.testing.assert_array_equal(cases.runs("Franke1", 4).y_test.shape, (500,))
-
-
-def test_derivatives_of_the_radial_prototype() -> None:
-    rng = np.random.default_rng(0)
-    X, phi = rng.random((4, 3)), np.array([[0.4, 1.5, 3.0]])
-    for kernel in (radial.RadialMatern72(), radial.RadialMatern52()):
-        K, slopes = kernel.correlation_and_derivatives(X, X, phi)
-        np.testing.assert_allclose(K, kernel.correlation(X, X, phi), rtol=1e-12)
-        for i in range(3):
-            step = np.exp(1e-5 * (np.arange(3) == i))
-            ends = [kernel.correlation(X, X, phi * s) for s in (step, 1.0 / step)]
-            np.testing.assert_allclose(slopes[:, i], (ends[0] - ends[1]) / 2e-5, atol=1e-8)
-        # Along one input it is the separable one.
-        np.testing.assert_allclose(
-            kernel.correlation(X[:, :1], X[:, :1], phi[:, :1]),
-            kernel.of.correlation(X[:, :1], X[:, :1], phi[:, :1]),
-            rtol=1e-12,
-        )
-        assert np.isfinite(Posterior(X * [1, 2, 3], X[:, 0] ** 2, kernel, "zero")([[0.0] * 4]))
 
 
 def test_all_ways_of_one_design(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from paims.emulator import _forecast as duration
 from paims.emulator._averaging import (
     AUTO,
     KernelEvidence,
+    _left_out,
     candidates,
     in_words,
     label,
@@ -26,7 +28,7 @@ from paims.emulator._averaging import (
 )
 from paims.emulator._evidence import comparable_evidence, comparison_prior, log_evidence
 from paims.emulator._fit import scaled_posteriors
-from paims.gp import Kernel, Matern52, PowerExponential
+from paims.gp import Kernel, Matern52, Posterior, PowerExponential
 from paims.gp._kernels import as_kernel
 from paims.inference import sample_posterior
 from paims.sampling import CheckpointError
@@ -171,6 +173,35 @@ def test_stacking_weights_predict_best(monkeypatch: pytest.MonkeyPatch) -> None:
         "paims.emulator._averaging._left_out", lambda *arguments: np.full(30, np.nan)
     )
     assert stacking_weights([None] * 3, [None] * 3) is None  # type: ignore[list-item]
+
+
+def test_left_out_runs_are_predicted_by_the_others_under_all_draws() -> None:
+    """Against fits to the other runs, mixed by the weights of the draws."""
+    X, y = path_of("matern52", 0.3, 9, 2, 0.01)
+    posterior = Posterior(X, y, "matern52")
+    draws = np.array([[-1.5, -4.0], [0.5, -1.0], [-3.0, -6.0]])
+    weights = np.array([0.25, 0.75, 0.0])  # multiples of 1/128: so many draws are taken
+    result: Any = SimpleNamespace(draws=draws, weights=weights)
+    expected = np.empty(9)
+    for i in range(9):
+        others = np.arange(9) != i
+        rest = Posterior(X[others], y[others], "matern52")
+        found = rest.predict(draws, X[i : i + 1])
+        density = stats.t(found.dof, found.mean[:, 0], np.sqrt(found.scale2[:, 0])).pdf(y[i])
+        expected[i] = np.log(weights @ density)
+    np.testing.assert_allclose(_left_out(posterior, result), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("small", "kept"), [(0.012, True), (0.008, False)])
+def test_kernels_of_less_than_one_percent_are_left_out(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, small: float, kept: bool
+) -> None:
+    monkeypatch.setattr("paims.emulator._averaging.stacking_weights", lambda *arguments: None)
+    monkeypatch.setattr(
+        KernelEvidence, "weights", lambda self: dict(zip(TWO, (small, 1.0 - small), strict=True))
+    )
+    expected = {TWO[1]: 1.0 - small, TWO[0]: small} if kept else {TWO[1]: 1.0}
+    assert fit(runs).kernel_weights_ == pytest.approx(expected, rel=1e-12)
 
 
 def test_is_the_mixture_of_fits_of_one_kernel_each(runs: Runs, both: paims.Emulator) -> None:

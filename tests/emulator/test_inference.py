@@ -17,6 +17,7 @@ from paims.inference import (
     sample_posterior,
 )
 from paims.sampling import Mode, SoftUniform
+from paims.sampling._modes import climb
 
 X = np.random.default_rng(0).random((12, 2))
 X[0], X[1] = 0.0, 1.0
@@ -94,7 +95,9 @@ def test_sampling_is_reproducible() -> None:
 
 
 def test_best_point_is_the_higher_of_two_peaks_whatever_their_mass() -> None:
-    result = sample_posterior(gp.Posterior(X, Y), 200, random_state=0)
+    posterior = gp.Posterior(X, Y)
+    assert not posterior.has_gradient  # or it would be followed, and not the peaks below
+    result = sample_posterior(posterior, 200, random_state=0)
     one = np.ones(3)
 
     def two_peaks(u: np.ndarray) -> np.ndarray:
@@ -108,7 +111,36 @@ def test_best_point_is_the_higher_of_two_peaks_whatever_their_mass() -> None:
         Mode(-1.7 * one, -0.1, 0.99, 0.01, -2 * one, one),
         Mode(1.9 * one, 1.5, 0.01, 0.01, 2 * one, 0.1 * one),
     ]
-    best = find_best(result, modes)
+    best = find_best(posterior, result, modes)
     np.testing.assert_allclose(best.location, 2.0, atol=1e-4)
     assert best.log_density == pytest.approx(3.0, abs=1e-6)
     assert best.mass == 0.01
+
+
+def test_climb_by_gradients_reaches_the_top_that_differences_reach() -> None:
+    posterior = gp.Posterior(X, Y, prior="jointly_robust")
+    result = sample_posterior(posterior, 200, random_state=0)
+    modes = result.modes(min_mass=0.0)
+    best = find_best(posterior, result, modes)
+    slope = posterior.value_and_gradient(best.location[None])[1]
+    assert np.max(np.abs(slope)) < 0.05
+    [by_differences] = climb([best], result.density_fn)
+    np.testing.assert_allclose(by_differences.location, best.location, atol=0.05)
+    assert by_differences.log_density == pytest.approx(best.log_density, abs=1e-3)
+
+
+def test_climb_with_gradients_asks_for_no_differences() -> None:
+    start = Mode(np.full(9, 1.5), -5.0, 1.0, 0.0, np.zeros(9), np.ones(9))
+    seen: list[int] = []
+
+    def value(u: np.ndarray) -> np.ndarray:
+        seen.append(len(u))
+        return -0.5 * np.sum(u**2 * np.arange(1.0, 10.0), axis=1)
+
+    [slow] = climb([start], value)
+    by_differences = sum(seen)
+    seen.clear()
+    [fast] = climb([start], value, lambda u: (value(u), -u * np.arange(1.0, 10.0)))
+    np.testing.assert_allclose(fast.location, 0.0, atol=1e-4)
+    np.testing.assert_allclose(slow.location, 0.0, atol=1e-4)
+    assert 10 * sum(seen) < by_differences

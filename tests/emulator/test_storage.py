@@ -67,8 +67,10 @@ def assert_same(a: paims.Emulator, b: paims.Emulator) -> None:
         {"prior": [stats.gamma(2.0, scale=0.5), stats.lognorm(1.0)], "mean": gp.Constant()},
         {"nugget": gp.EstimatedNugget("beta", 1e-9), "prior": gp.LogNormal([0.0, 1.0], 2.0)},
         {"scheme": default_scheme(), "n_jobs": 1, "prior": "flat"},
+        {"kernel": "radial_matern52"},
+        {"kernel": ["matern72", "radial_matern72"]},
     ],
-    ids=["defaults", "map", "optimum", "objects", "scipy", "nugget", "scheme"],
+    ids=["defaults", "map", "optimum", "objects", "scipy", "nugget", "scheme", "radial", "mixed"],
 )
 def test_loaded_emulator_is_the_same_to_the_bit(
     runs: tuple[np.ndarray, np.ndarray], tmp_path: Path, settings: dict[str, Any]

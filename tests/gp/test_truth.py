@@ -66,6 +66,21 @@ def test_branin_points(engine: str, branin: dict[str, Any]) -> None:
         assert (error <= tolerance[:, None]).all(), f"information={information}\n{error}"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_branin_long_ranges_keep_digits_of_the_residual(
+    engine: str, branin: dict[str, Any]
+) -> None:
+    # All correlations are within 0.003 of 1 and the condition number is 2e13: K itself, rounded,
+    # gives S2 to 1e-5 or 1e-4 by luck of the processor; K - 1 has the digits that K has lost.
+    X, y = branin["X"], branin["y"]
+    H = np.column_stack([np.ones(len(X)), X])
+    kernel = SquaredExponential()
+    point = branin["phi"][3:4], branin["nugget"][3:4]
+    assert np.abs(kernel.correlation_minus_one(X, X, point[0])).max() < 0.003
+    S2 = ENGINES[engine](X, H, y, kernel, *point, 1)[0, 2]
+    np.testing.assert_allclose(S2, branin["terms"][3, 2], rtol=1e-6)
+
+
 def test_branin_posterior_is_the_sum_of_its_parts(branin: dict[str, Any]) -> None:
     posterior = Posterior(branin["X"], branin["y"])
     usable = branin["nugget"] > 1e-12  # an estimated nugget is above its bound

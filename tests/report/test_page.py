@@ -196,7 +196,42 @@ def test_users_trend_has_no_live_part() -> None:
     assert page_mixture(emulator) is None
     html = render_report(emulator)
     assert "<script" not in html
-    assert "shares of the variance are not computed" in html
+    assert html.count("The trend is a function of yours, so shares of the variance") == 2
+    assert "The trend is a function of yours, so it is not computed in the page" in html
+
+
+def test_a_radial_kernel_has_neither_sliders_nor_indices(tmp_path: Path) -> None:
+    """Both are sums over products of one factor for each input; the page says so."""
+    simulator = simulators.branin
+    X = simulator.design(18, 4)
+    emulator = paims.Emulator("radial_matern52", random_state=0, n_samples=200)
+    emulator.fit(X, simulator(X))
+    assert page_mixture(emulator) is None
+    numbers = study(emulator)
+    assert numbers.screening is None
+    assert numbers.effects is None
+    page = render_report(emulator, numbers=numbers)
+    assert "<script" not in page
+    reason = "The kernel is not a product of one factor per input, so"
+    assert f"({reason} it is not computed in the page" in page
+    # in the verdict, and where the indices would be
+    assert page.count(f"{reason} shares of the variance are not computed.") == 2
+    assert "The trend is a function" not in page
+    assert "Slices through the middle" in page
+    # the page of the emulator that a file holds is the same
+    emulator.save(tmp_path / "radial.h5")
+    assert render_report(paims.load_emulator(tmp_path / "radial.h5")) == render_report(emulator)
+
+
+def test_one_radial_kernel_of_several_takes_the_sliders() -> None:
+    simulator = simulators.branin
+    X = simulator.design(18, 4)
+    emulator = paims.Emulator(["matern52", "radial_matern52"], random_state=0, n_samples=200)
+    emulator.fit(X, simulator(X))
+    assert len(emulator.kernel_weights_) == 2
+    page = render_report(emulator)
+    assert "<script" not in page
+    assert "not a product of one factor per input, so it is not computed in the page" in page
 
 
 def test_provenance_survives_and_files_stay_readable(tmp_path: Path) -> None:

@@ -15,10 +15,8 @@ from scipy import stats
 import paims
 from paims.sampling import _hamiltonian
 from paims.sampling._clusters import Clusters
-from paims.sampling._hamiltonian import Leaps, move, unguided
-from paims.sampling._proposal import MarkerMixture, Markers
+from paims.sampling._hamiltonian import Flow, Leaps, move, unguided
 from paims.sampling._sample import as_target, with_leads
-from paims.sampling._transition import Kernel
 
 Floats = NDArray[np.float64]
 
@@ -57,28 +55,31 @@ class Pair:
         return self.centres[k] + self.sds[k, None] * rng.standard_normal((n, 2))
 
 
-def kernel_of(density: Any, reference: Any) -> Kernel:
+def flow_of(density: Any, reference: Any) -> Flow:
     """One island, with clusters that hardly fit."""
     target, _ = as_target(density, reference, None, None, True)
     covariance = np.array([np.diag([0.2, 1.0]), np.diag([3.0, 0.5])])
     centres = np.array([[1.0, 0.5], [0.5, 0.5]])
     clusters = Clusters.of(np.array([0.5, 0.5]), centres, covariance, np.zeros(2))
-    markers = Markers(centres, np.array([0.5, 0.5]), np.zeros(2), np.arange(3), clusters)
-    return Kernel(with_leads(target, None, None), 1.0, [MarkerMixture(markers, 1.0, 0.0)], None)
+    return Flow(with_leads(target, None, None), 1.0, [clusters])
 
 
 def z_scores(seed: int, n_moves: int = 6, n: int = 4000) -> Floats:
     """How far mass, means and squares are from the truth after moves, in standard errors."""
     density, rng = Pair(), np.random.default_rng(seed)
-    kernel = kernel_of(density, paims.SoftUniform([-6.0, -6.0], [6.0, 6.0]))
-    chains = unguided(
-        kernel.target.evaluate(density.sample(n, rng), np.zeros(n, dtype=np.int64)), 1.0
+    flow = flow_of(density, paims.SoftUniform([-6.0, -6.0], [6.0, 6.0]))
+    points, slopes = flow.target.evaluate_slopes(
+        density.sample(n, rng), np.zeros(n, dtype=np.int64)
     )
+    chains = unguided(points, 1.0)
     took = []
     for _ in range(n_moves):
-        chains, accepted = move(chains, kernel, Leaps(0.9, 4), rng)
+        chains, slopes, accepted = move(chains, slopes, flow, Leaps(0.9, 4), rng)
         took.append(accepted.mean())
     assert 0.3 < np.mean(took) < 0.99
+    np.testing.assert_allclose(
+        slopes.log_pi, density.value_and_gradient(chains.points.theta)[1], rtol=1e-12, atol=1e-12
+    )
     x = chains.points.theta
     truth = density.sample(400_000, np.random.default_rng(99))
     values, exact = (
@@ -194,3 +195,41 @@ def test_gradients_of_references(reference: Any) -> None:
             difference = (reference.log_density(x + e) - reference.log_density(x - e)) / (2 * step)
         inside = np.isfinite(difference)
         np.testing.assert_allclose(slope[inside, i], difference[inside], rtol=1e-6, atol=1e-7)
+
+
+def test_metric_of_a_gaussian_has_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    d, n = 12, 30
+    turn = stats.special_ortho_group(d).rvs(random_state=0)
+    covariance = turn @ np.diag(np.logspace(-2, 2, d)) @ turn.T
+    x = rng.multivariate_normal(np.zeros(d), covariance, size=n)
+    slope = -np.linalg.solve(covariance, x.T).T
+    of_points = np.cov(x.T)
+    clusters = Clusters.of(np.ones(1), x.mean(axis=0)[None], of_points[None], np.zeros(d))
+
+    def spread(metric: Floats) -> float:
+        """Condition number of the density in the metric: 1 if it is the density's own."""
+        value = np.linalg.eigvals(np.linalg.solve(covariance, metric)).real
+        return float(value.max() / value.min())
+
+    def sharpened() -> Floats:
+        [chol] = _hamiltonian._sharpened(clusters, x, slope).chol
+        return np.asarray(chol @ chol.T)
+
+    assert spread(of_points) > 10.0
+    assert spread(sharpened()) < 1.5  # for the point of the cluster that is added
+    monkeypatch.setattr(_hamiltonian, "_ADDED", 0.0)
+    assert spread(sharpened()) < 1.0 + 1e-9
+
+
+def test_metric_of_few_points_stays_that_of_the_cluster() -> None:
+    rng = np.random.default_rng(0)
+    clusters = Clusters.of(np.ones(1), np.zeros((1, 6)), 4.0 * np.eye(6)[None], np.zeros(6))
+    x = np.repeat(rng.standard_normal((5, 6)), 4, axis=0)
+    [chol] = _hamiltonian._sharpened(clusters, x, -x).chol
+    np.testing.assert_allclose(chol @ chol.T, 4.0 * np.eye(6))
+
+
+def test_moves_are_a_quarter_of_a_turn() -> None:
+    assert [Leaps(stride).number for stride in (0.1, 0.4, 0.6, 1.5)] == [8, 6, 4, 3]
+    assert Leaps(0.1, 2).number == 2

@@ -71,8 +71,8 @@ def test_islands_that_see_themselves_shrink(monkeypatch: pytest.MonkeyPatch) -> 
     crossed = level._mixtures
 
     def own(*arguments: Any) -> Any:
-        mixtures, efficiency = crossed(*arguments)
-        return mixtures[::-1], efficiency
+        mixtures, metrics, efficiency = crossed(*arguments)
+        return mixtures[::-1], metrics[::-1], efficiency
 
     monkeypatch.setattr(level, "_mixtures", own)
     assert mean_z(shrinkage(THRICE)) < -8.0

@@ -16,7 +16,7 @@ import paims
 from paims.sampling import SampleResult, default_scheme
 from paims.sampling._climb import climb, curvature
 from paims.sampling._recycling import Batch, Recycled, recycle
-from paims.sampling._search import _missing, search
+from paims.sampling._search import Peaks, _missing, _Screen, search
 from paims.sampling._target import Points, Target
 
 WITHOUT = replace(default_scheme(), search_share=0.0)
@@ -180,6 +180,88 @@ class TestLostMode:
         batches, info = search(pool, recycle(pool), target, 1e-6, np.random.default_rng(0))
         assert batches == []
         assert info.n_found == 0
+
+
+def none_doubted(self: _Screen) -> Any:
+    """In place of ``_Screen.doubted``: what a cluster excuses is believed."""
+    return np.empty(0, dtype=np.int64)
+
+
+class TestDoubted:
+    """A cluster that lies across two modes explains the points of one that has no top yet."""
+
+    SD = 0.1  # of two equal modes at -0.5 and 0.5 in each of two coordinates
+
+    def log_density(self, x: Floats) -> Floats:
+        half = [0.5 * np.sum(((x - c) / self.SD) ** 2, axis=1) for c in (-0.5, 0.5)]
+        return np.asarray(np.logaddexp(-half[0], -half[1]))
+
+    def screen(self) -> _Screen:
+        """With 40 points of each mode, one cluster across both and the top of the first mode."""
+        rng = np.random.default_rng(0)
+        theta = np.repeat([[-0.5, -0.5], [0.5, 0.5]], 40, axis=0)
+        theta += self.SD * rng.standard_normal((80, 2))
+        cov = np.cov(theta.T)
+        across, peaks = Peaks(), Peaks()
+        across.add(np.zeros(2), 0.0, np.linalg.inv(np.linalg.cholesky(cov)))
+        peaks.add(np.full(2, -0.5), 0.0, np.eye(2) / self.SD)
+        screen = _Screen(across, np.ones(2))
+        screen.include(theta, self.log_density(theta), peaks)
+        return screen
+
+    def test_only_they_are_climbed_from(self) -> None:
+        screen = self.screen()
+        assert len(screen.starts(np.random.default_rng(0))) == 0  # the cluster excuses all
+        rows = screen.doubted()
+        assert 2 <= len(rows) <= 4
+        assert np.all(rows >= 40)  # of the second mode
+        apart = screen.theta[rows][:, None] - screen.theta[rows]
+        distance = np.sqrt(np.sum(apart**2, axis=2))[np.triu_indices(len(rows), 1)]
+        assert distance.min() >= 0.1
+        # the first is the one whose density the top explains least, for its distance
+        fall = 0.5 * np.sum(((screen.theta + 0.5) / self.SD) ** 2, axis=1)
+        excess = screen.log_pi + fall - 3.2
+        assert rows[0] == np.argmax(excess / np.maximum(fall, 1.0))
+
+    def test_none_twice_and_none_once_explained(self) -> None:
+        screen = self.screen()
+        first = screen.doubted()
+        assert not set(first) & set(screen.doubted())
+        screen = self.screen()
+        screen.explain_by(np.full(2, 0.5), 0.0, np.eye(2) / self.SD)
+        assert len(screen.doubted()) == 0
+
+    def test_all_while_there_is_no_top(self) -> None:
+        screen, peaks = _Screen(Peaks(), np.ones(2)), Peaks()
+        assert len(screen.doubted()) == 0  # nor any point
+        screen.include(np.zeros((3, 2)), np.zeros(3), peaks)
+        assert len(screen.starts(np.random.default_rng(0))) > 0  # no cluster: none is excused
+        assert len(screen.doubted()) == 0
+
+    @staticmethod
+    def errors(number: int) -> tuple[float, float]:
+        """Of log evidence and the worst mass, for a member of the random family."""
+        target = targets.random_mixture(number)
+        result = paims.sample(target.log_density, reference_of(target), random_state=0)
+        assert result.search is not None
+        assert result.search.n_evaluations < 0.2 * result.n_evaluations
+        worst = np.max(np.abs(masses(target, result) - target.mode_masses))
+        return abs(result.log_evidence - target.log_evidence), float(worst)
+
+    # Each has a mode, of mass 0.07 to 0.1, all of whose points a cluster across others excuses.
+    MEMBERS = (44, 58, 220)
+
+    @pytest.mark.parametrize("number", MEMBERS)
+    def test_members_of_the_family_are_right(self, number: int) -> None:
+        evidence, mass = self.errors(number)
+        assert evidence < 0.05
+        assert mass < 0.02
+
+    def test_and_wrong_without_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A negative control; which of them are lost may change with the rest of the sampler."""
+        monkeypatch.setattr(_Screen, "doubted", none_doubted)
+        found = [self.errors(number) for number in self.MEMBERS]
+        assert any(evidence > 0.05 and mass > 0.05 for evidence, mass in found)
 
 
 @pytest.mark.parametrize(

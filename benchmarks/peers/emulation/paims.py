@@ -7,12 +7,15 @@ from typing import Any
 
 import paims
 from benchmarks.peers.scoring import Floats, Mixture
+from paims.emulator._averaging import AUTO
 
 # The kernel that most packages have too; kernels are averaged in `benchmarks.functions`.
 SMOOTH: dict[str, Any] = {"kernel": "squared_exponential"}
 METHODS: dict[str, dict[str, Any]] = {
     "paims": SMOOTH,
     "paims, kernel by evidence": {"kernel": "auto"},
+    "paims, radial kernels too": {"kernel": (*AUTO, "radial_matern72", "radial_matern52")},
+    "paims, radial Matérn 7/2": {"kernel": "radial_matern72"},
     "paims, nugget 1e-8": {**SMOOTH, "nugget": 1e-8},
     "paims, Matérn 5/2": {"kernel": "matern52"},
     "paims, jointly robust prior": {**SMOOTH, "prior": "jointly_robust"},

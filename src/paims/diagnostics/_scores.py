@@ -17,6 +17,7 @@ from scipy.special import betaln
 
 from paims._arrays import FloatArray
 from paims._student import StudentMixtures, StudentT
+from paims._student_table import RELIABLE_DOF
 from paims.diagnostics._prediction import Prediction, as_outputs, paired
 from paims.gp._checks import as_float_array, check_finite
 
@@ -177,8 +178,10 @@ def crps(y: Any, prediction: Prediction | StudentMixtures) -> FloatArray:
 def _mean_excess(z: FloatArray, family: StudentT) -> FloatArray:
     r""":math:`E(T - z)_+ = f(z)(\nu + z^2)/(\nu - 1) - z(1 - F(z))`, T standard."""
     density = np.exp(family.log_density(z))
+    # What a table of fewer degrees of freedom misses in the tail, z would make large.
+    cdf = family.tabulated_cdf() if family.dof >= RELIABLE_DOF else family.cdf
     factor = 1.0 if family.normal else (family.dof + z**2) / (family.dof - 1.0)
-    return np.asarray(density * factor - z * family.cdf(-z))
+    return np.asarray(density * factor - z * cdf(-z))
 
 
 def _mean_distance(mixtures: StudentMixtures, x: FloatArray) -> FloatArray:

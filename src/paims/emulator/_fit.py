@@ -167,7 +167,7 @@ def fit_runs(
         rng = np.random.default_rng(np.random.SeedSequence(used, spawn_key=_AFTER))
     varying = tuple(name for name, varies in zip(names, inputs.active, strict=True) if varies)
     modes = [one.result.modes(min_mass=0.0) for one in kernels]
-    best = find_best(kernels[0].result, modes[0])
+    best = find_best(kernels[0].posterior, kernels[0].result, modes[0])
     mixed = [
         WeightedDraws(one.posterior, one.result.draws, one.result.weights, one.weight)
         for one in kernels

@@ -205,7 +205,7 @@ def fit_shared(
     fits, evidence = sample_kernels(posteriors, outputs[0], asked, execution, seed, stacked=False)
     posterior, result = fits[0].posterior, fits[0].result
     found = result.modes(min_mass=0.0)
-    best = find_best(result, found)
+    best = find_best(posterior, result, found)
     draws, weights = result.draws, result.weights
     if asked.goal == "map":
         draws, weights = np.asarray(best.location)[None], np.ones(1)

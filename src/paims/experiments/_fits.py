@@ -127,7 +127,7 @@ def fit(runs: Runs, posterior: Posterior, scheme: str, n_samples: int | None, se
         # Half an annealing is no experiment.
         raise KeyboardInterrupt
     output = OutputScaling.of(runs.y, centre=True)
-    best = find_best(result, result.modes(min_mass=0.0))
+    best = find_best(posterior, result, result.modes(min_mass=0.0))
     at_one = result if result.posterior is None else result.posterior
     single = Ensemble(posterior, np.asarray(best.location)[None], np.ones(1), output, "gaussian")
     ensembles = {"best": single}

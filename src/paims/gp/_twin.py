@@ -4,7 +4,8 @@ It has the compiled loop's interface and mathematics, is what the tests compare 
 the kernels that numbers do not tell. Per point, with :math:`K = LL^T`:
 
 - whiten, :math:`F = L^{-1}H = Q_1 R` (thin QR) and :math:`w = L^{-1}y`;
-- :math:`S^2` is the squared norm of the residual :math:`w - Q_1 Q_1^T w`;
+- :math:`S^2` is the squared norm of the residual :math:`w - Q_1 Q_1^T w`, or comes from
+  contrasts where the constant is in the span of H (:func:`_residual_in_contrasts`);
 - :math:`\mathrm{tr} W_i = \mathrm{tr} M_i` and :math:`\mathrm{tr} W_i W_j = \langle M_i, M_j
   \rangle` for the symmetric :math:`M_i = P L^{-1} \partial_i K L^{-T} P`,
   :math:`P = I - Q_1 Q_1^T`.
@@ -100,9 +101,10 @@ def core_gradients(
     gradient : (m, p + 1) ndarray
         In each log phi_i and in delta; NaN where a point fails.
     """
+    constant_in_span = _spans_constant(H)
 
     def block(phi: FloatArray, delta: FloatArray) -> FloatArray:
-        return _block_gradients(X, H, y, kernel, phi, delta)
+        return _block_gradients(X, H, y, kernel, phi, delta, constant_in_span)
 
     both = _in_blocks(block, 5 + X.shape[1], X, phi, delta, n_jobs)
     return both[:, :4].copy(), both[:, 4:].copy()
@@ -153,6 +155,8 @@ def _block_terms(
     else:
         K, dK = kernel.correlation(X, X, phi), np.empty((m, 0, n, n))
     terms, L, Q1, _ = _regression(K, H, y, delta)
+    if constant_in_span and _knows_minus_one(kernel):
+        terms[:, 2] = _residual_in_contrasts(X, H, y, kernel, phi, delta)
     if information:
         B = _whitening(L, Q1)
         M = _whitened(B, dK)
@@ -170,11 +174,14 @@ def _block_gradients(
     kernel: Kernel,
     phi: FloatArray,
     delta: FloatArray,
+    constant_in_span: bool,
 ) -> FloatArray:
     """Terms and gradients of a sub-batch, with Q = B'B and a = B'e, e the residual."""
     n, q = H.shape
     K, dK = kernel.correlation_and_derivatives(X, X, phi)
     terms, L, Q1, residual = _regression(K, H, y, delta)
+    if constant_in_span and _knows_minus_one(kernel):
+        terms[:, 2] = _residual_in_contrasts(X, H, y, kernel, phi, delta)
     B = _whitening(L, Q1)
     a = B.swapaxes(1, 2) @ residual
     ratio = ((n - q) / terms[:, 2])[:, None, None]
@@ -198,6 +205,37 @@ def _regression(
     terms[:, 1] = 2.0 * np.log(np.abs(diagonal(R))).sum(axis=1)
     terms[:, 2] = (residual**2).sum(axis=(1, 2))
     return terms, L, Q1, residual
+
+
+def _knows_minus_one(kernel: Kernel) -> bool:
+    """Whether the kernel has K - 1 with digits of its own, not by subtraction."""
+    return type(kernel).correlation_minus_one is not Kernel.correlation_minus_one
+
+
+def _residual_in_contrasts(
+    X: FloatArray,
+    H: FloatArray,
+    y: FloatArray,
+    kernel: Kernel,
+    phi: FloatArray,
+    delta: FloatArray,
+) -> FloatArray:
+    r"""S2 from contrasts that do not see the constant; NaN where a point fails.
+
+    With an orthonormal basis N of the complement of H, :math:`S^2 = y^T N (N^T K N)^{-1} N^T y`
+    and, as :math:`N^T 1 = 0`, :math:`N^T K N = N^T (K_0 - 1 1^T) N + \delta I`. Where ranges are
+    long the entries of K0 are near 1 and their rounding is all that tells them apart: a condition
+    number of 1e13 leaves S2 four digits or fewer, and which ones depends on the processor.
+    """
+    q = H.shape[1]
+    N = np.linalg.qr(H, mode="complete")[0][:, q:]
+    C = N.T @ kernel.correlation_minus_one(X, X, phi) @ N
+    C = 0.5 * (C + C.swapaxes(1, 2))
+    C[:, np.arange(len(H) - q), np.arange(len(H) - q)] += delta[:, None]
+    Lc = cholesky(C)
+    w = solve_lower(Lc, np.broadcast_to((N.T @ y)[:, None], (len(C), len(H) - q, 1)))
+    S2: FloatArray = (w**2).sum(axis=(1, 2))
+    return S2
 
 
 def _whitening(L: FloatArray, Q1: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from paims.gp._factorisation import Factorisation
 from paims.gp._kernels import has_form
 from paims.gp._means import is_polynomial
 
-__all__ = ["N_COMPONENTS", "n_components", "page_mixture"]
+__all__ = ["N_COMPONENTS", "n_components", "obstacle", "page_mixture"]
 
 N_COMPONENTS = 20
 # Characters that the factors of all components may take together.
@@ -36,6 +36,18 @@ def n_components(n_runs: int, n_mixtures: int = 1) -> int:
     """Components of a page's mixture: as many as fit into the page, 20 at most, maybe none."""
     per_component = (n_runs * (n_runs + 1) // 2 + 4 * n_runs) * 8 * 4 // 3
     return int(min(N_COMPONENTS, _BUDGET // n_mixtures // per_component))
+
+
+def obstacle(emulator: Emulator, n_mixtures: int = 1) -> str:
+    """Why the page cannot compute the predictions, in words; empty if it can."""
+    posterior = emulator.posterior_
+    if not n_components(posterior.n_runs, n_mixtures):
+        return f"An emulator of {posterior.n_runs:,} runs is too large"
+    if not is_polynomial(posterior.mean):
+        return "The trend is a function of yours"
+    if not all(one.kernel.separable for one, _, _ in emulator.ensemble_.parts()):
+        return "The kernel is not a product of one factor per input"
+    return ""
 
 
 def page_mixture(
@@ -56,11 +68,9 @@ def page_mixture(
         a trend of the user's that is no polynomial, or a kernel that is no product of factors.
     """
     posterior = emulator.posterior_
-    size = n_components(posterior.n_runs, n_mixtures)
-    separable = all(one.kernel.separable for one, _, _ in emulator.ensemble_.parts())
-    if not size or not is_polynomial(posterior.mean) or not separable:
+    if obstacle(emulator, n_mixtures) or not is_polynomial(posterior.mean):
         return None
-    small = emulator.compress(size)
+    small = emulator.compress(n_components(posterior.n_runs, n_mixtures))
     parts = list(small.ensemble_.parts())
     dof = posterior.n_runs - posterior.n_basis
     student = emulator.predictive == "student_t"

@@ -17,7 +17,7 @@ from paims.emulator import Emulator
 from paims.emulator._description import Provenance, emulator_facts, facts_in_words
 from paims.emulator._scaling import spread
 from paims.report._figures import all_figures
-from paims.report._mixture import page_mixture
+from paims.report._mixture import obstacle, page_mixture
 from paims.report._study import Study, prediction_at, study
 from paims.report._verdict import CRITERIA, Criterion, answers, number
 
@@ -86,6 +86,7 @@ def render_report(
         script=script,
         policy=_policy(script),
         mixture=None if live is None else _json(live[1]),
+        obstacle=obstacle(emulator),
         compression=None if live is None else live[0].compression_,
         study=numbers,
         answers=answers(numbers, criteria),

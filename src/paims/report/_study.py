@@ -119,6 +119,16 @@ class Study:
     next_run: NextRun
     kernels: Kernels | None
 
+    @property
+    def why_no_shares(self) -> str:
+        """Why there is no screening, in a sentence."""
+        posterior = self.emulator.posterior_
+        if not posterior.kernel.separable:
+            reason = "The kernel is not a product of one factor per input"
+        else:
+            reason = "The trend is a function of yours"
+        return f"{reason}, so shares of the variance are not computed."
+
 
 def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
     """Compute all numbers of a report.

@@ -186,13 +186,7 @@ def _modes(study: Study) -> Answer:
 def _inputs(study: Study) -> Answer:
     question = "Which inputs matter?"
     if study.screening is None:
-        text = "The trend is a function of yours, so shares of the variance are not computed."
-        if not study.emulator.posterior_.kernel.separable:
-            text = (
-                "The kernel is not a product of one factor per input, so shares of the variance "
-                "are not computed."
-            )
-        return Answer("inputs", question, "Not computed", text, "plain")
+        return Answer("inputs", question, "Not computed", study.why_no_shares, "plain")
     sobol, inert = study.screening.sobol, study.screening.inertness
     order = np.argsort(-sobol.total, kind="stable")
     ranked = [name for name in (sobol.names[i] for i in order) if name not in inert.inert]

@@ -20,6 +20,9 @@ from paims.sampling._result import Origin, SampleResult, Status
 from paims.sampling._scheme import Plan, Scheme
 from paims.sampling._target import Counts, Points, Target
 
+# Share of the points below which Hamiltonian moves have left more than a recycled sample.
+_SMALL = 0.25
+
 
 def level_table(infos: Sequence[LevelInfo]) -> Array:
     """Turn the levels' infos into a structured array."""
@@ -46,6 +49,11 @@ class _Weighted:
     source: str
     gap: tuple[float, float]
     replicate: IntArray | None = None
+
+    @property
+    def size(self) -> float:
+        """Effective number of points."""
+        return 1.0 / float(np.sum(self.weight**2))
 
 
 def assemble(
@@ -128,12 +136,17 @@ def _as_optimum(result: SampleResult, points: Points, target: Target) -> SampleR
 
 
 def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighted:
-    """The recycled sample if it can be relied on, or else the points of the last level."""
+    """The recycled sample if it can be relied on, or else the points of the last level.
+
+    These also where they come from Hamiltonian moves and the recycled sample is much smaller; its
+    evidence, a mean over all mixtures, is still better than that of the path.
+    """
     recycled = None
     if scheme.recycle and state.level > 0 and state.pool:
         recycled = _recycled(recycle(state.pool))
-    if recycled is not None and recycled.pareto_k < RELIABLE_K:
-        return recycled
+    reliable = recycled if recycled is not None and recycled.pareto_k < RELIABLE_K else None
+    if reliable and not (state.leapt and reliable.size < _SMALL * len(state.points)):
+        return reliable
     log_w = log_incremental_weights(state.points, state.beta, 1.0)
     for rows, log_z in zip(state.islands, state.log_z, strict=True):
         log_w[rows] = log_w[rows] - np.log(len(rows)) + log_z
@@ -144,10 +157,13 @@ def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighte
     relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
     gap = _gap_of_paths(state, infos)
     error = float(np.nanmax([np.sqrt(max(relative, 0.0)), 0.5 * gap[0]]))
+    log_evidence = log_sum_exp(log_w) - float(np.log(len(state.log_z)))
+    if reliable:
+        log_evidence, error = reliable.log_evidence, reliable.log_evidence_error
     return _Weighted(
         state.points[alive],
         weight[alive],
-        log_sum_exp(log_w) - float(np.log(len(state.log_z))),
+        log_evidence,
         error,
         recycled.pareto_k if recycled is not None else float("nan"),
         "last level",

@@ -48,7 +48,7 @@ from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
 from paims.sampling._scheme import upgraded_settings
 from paims.sampling._search import SearchInfo
-from paims.sampling._target import Counts, Entry, Journal, Points, Target
+from paims.sampling._target import Counts, Entry, Journal, Points, Slopes, Target
 
 FORMAT = "paims-checkpoint"
 SCHEMA = 1
@@ -379,6 +379,8 @@ def _put_state(parent: Any, name: str, state: State) -> None:
         },
     )
     _put_points(group, "islands", _by_island(state))
+    if state.slopes is not None:
+        put_array(group, "slopes", np.stack([state.slopes.log_pi, state.slopes.log_m]), False)
     _put_points(group, "pool", [batch.points for batch in state.pool])
     log_q = [batch.log_q for batch in state.pool]
     put_array(group, "pool/log_q", np.concatenate([np.empty(0), *log_q]), False)
@@ -434,6 +436,7 @@ def _get_state(group: Any, n_jobs: int | None) -> State:
         leg=tuple(plain.get("leg", (None, 0))),
         stride=plain.get("stride", 0.0),
         leapt=plain.get("leapt", False),
+        slopes=Slopes(*group["slopes"][()]) if "slopes" in group else None,
         lead_note=plain.get("lead_note", ""),
     )
 

@@ -41,7 +41,14 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
                 batches.append(Batch(mixtures[place], points, log_q))
     if state.leg[0] is None:
         _check_support(state, target)
-    begun = replace(state, beta=0.0, leg=(state.leg[1], state.leg[1] + 1), pool=(), search=None)
+    begun = replace(
+        state,
+        beta=0.0,
+        leg=(state.leg[1], state.leg[1] + 1),
+        pool=(),
+        search=None,
+        slopes=None,
+    )
     if fresh and min(batch.efficiency for batch in fresh) > scheme.hopeless:
         pool = tuple(
             Batch(batch.mixture, target.at_next(batch.points), batch.log_q)

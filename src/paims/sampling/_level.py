@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from paims._arrays import Array
 from paims.sampling._clusters import Clusters, fit_clusters, single_cluster
-from paims.sampling._hamiltonian import N_LEAPS, Leaps, move, unguided
+from paims.sampling._hamiltonian import Flow, Leaps, move, unguided
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
@@ -30,8 +31,11 @@ from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._references import box_of
 from paims.sampling._scheme import Scheme
 from paims.sampling._search import SearchInfo, search
-from paims.sampling._target import Counts, Leg, Points, Target
+from paims.sampling._target import Counts, Leg, Points, Slopes, Target
 from paims.sampling._transition import Kernel, Outcome, Proposed, step
+
+# A sweep of Hamiltonian moves that leaves more than this of a correlation is the last.
+_STALLED = 0.93
 
 
 class TooFewAliveError(ValueError):
@@ -68,6 +72,8 @@ class State:
         Size of the Hamiltonian moves' steps, in units of the clusters; 0 before there were any.
     leapt : bool
         Whether the points come from Hamiltonian moves: no mixture covers them.
+    slopes : Slopes or None
+        At the points, if they come from such moves on this leg.
     lead_note : str
         Why the lead was given up, if it was.
     """
@@ -84,6 +90,7 @@ class State:
     leg: Leg = (None, 0)
     stride: float = 0.0
     leapt: bool = False
+    slopes: Slopes | None = None
     lead_note: str = ""
 
     @property
@@ -233,7 +240,7 @@ def next_level(
         weight[rows] = normalised(log_w[rows])
     n_params = state.points.theta.shape[1]
     box = box_of(target.reference, n_params)
-    mixtures, efficiency = _mixtures(state, beta, weight, scheme, rng, box)
+    mixtures, metrics, efficiency = _mixtures(state, beta, weight, scheme, rng, box)
     kernel = Kernel(target, beta, mixtures, scheme.second_stage(n_params, efficiency))
     starts, lengths = _chains(state, weight, scheme, rng)
     after = replace(
@@ -241,6 +248,7 @@ def next_level(
         level=state.level + 1,
         beta=beta,
         leapt=False,
+        slopes=None,
         log_z=tuple(
             log_z + log_sum_exp(log_w[rows]) - float(np.log(len(rows)))
             for log_z, rows in zip(state.log_z, state.islands, strict=True)
@@ -248,8 +256,10 @@ def next_level(
     )
     size = effective_size(log_w)
     if target.has_gradient and scheme.leaps(n_params, efficiency):
-        after, tour = _leap(after, state.points[starts], kernel, scheme, rng)
-        return after, _info(after, size, mixtures, None, tour, target.n_spent - before)
+        flow = Flow(target, beta, metrics)
+        slopes = None if state.slopes is None else state.slopes[starts]
+        after, tour, n_leaps = _leap(after, state.points[starts], slopes, flow, scheme, rng)
+        return after, _info(after, size, mixtures, None, tour, target.n_spent - before, n_leaps)
     first = _candidates(_islands_in_turn(state.points.island[starts], lengths), kernel, rng)
     sweeps: list[_Sweep] = []
     if scheme.recycle and beta == 1.0:
@@ -270,22 +280,39 @@ def next_level(
 
 
 def _leap(
-    after: State, starts: Points, kernel: Kernel, scheme: Scheme, rng: np.random.Generator
-) -> tuple[State, list[_Sweep]]:
-    """Move the chains by Hamiltonian moves alone, until they have moved enough."""
+    after: State,
+    starts: Points,
+    slopes: Slopes | None,
+    flow: Flow,
+    scheme: Scheme,
+    rng: np.random.Generator,
+) -> tuple[State, list[_Sweep], int]:
+    """Move the chains by Hamiltonian moves alone, until they have moved enough.
+
+    Or until they hardly move on: between modes they do not, however long. Also the number of steps
+    of the last move.
+    """
     leaps = Leaps(after.stride) if after.stride > 0.0 else Leaps.first(starts.theta.shape[1])
-    chains = now = unguided(starts, kernel.beta)
+    chains = now = unguided(starts, flow.beta)
     sweeps: list[_Sweep] = []
     none = np.zeros(len(starts), dtype=bool)
-    while not sweeps or (
-        len(sweeps) < scheme.max_sweeps and not scheme.enough(sweeps[-1].correlation)
+    if slopes is None:
+        _, slopes = flow.target.evaluate_slopes(starts.theta, starts.island)
+    flow = flow.sharpened(starts, slopes)
+    while not sweeps or not (
+        len(sweeps) == scheme.max_sweeps
+        or scheme.enough(sweeps[-1].correlation)
+        or (len(sweeps) > 1 and sweeps[-1].correlation > _STALLED * sweeps[-2].correlation)
     ):
-        now, took = move(now, kernel, leaps, rng)
+        n_leaps = leaps.number
+        now, slopes, took = move(now, slopes, flow, leaps, rng)
+        leaps = leaps.adapted(float(np.mean(took)))
         sweeps.append(_Sweep(now, None, [Outcome(none, none, took)], _correlation(chains, now)))
-    took = np.concatenate([sweep.outcomes[0].second_accepted for sweep in sweeps])
-    stride = leaps.adapted(float(np.mean(took))).stride
-    points = now.points[np.argsort(now.points.island, kind="stable")]
-    return replace(after, points=points, stride=stride, leapt=True), sweeps
+    order = np.argsort(now.points.island, kind="stable")
+    after = replace(
+        after, points=now.points[order], slopes=slopes[order], stride=leaps.stride, leapt=True
+    )
+    return after, sweeps, n_leaps
 
 
 def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
@@ -305,7 +332,7 @@ def renew(state: State, recycled: Recycled, share: float = 0.5) -> State:
         n_fresh = int(share * len(rows))
         fresh = recycled.points[own[systematic(weight, n_fresh, rng)]]
         parts += [fresh, state.points[rows[rng.permutation(len(rows))[n_fresh:]]]]
-    return replace(state, points=Points.concatenate(parts))
+    return replace(state, points=Points.concatenate(parts), slopes=None)
 
 
 def find_missed(state: State, target: Target, scheme: Scheme) -> State:
@@ -432,62 +459,74 @@ def _mixtures(
     scheme: Scheme,
     rng: np.random.Generator,
     box: tuple[Array, Array] | None = None,
-) -> tuple[list[MarkerMixture], float]:
+) -> tuple[list[MarkerMixture], list[Clusters], float]:
     """The proposal mixture of each island, from the markers of the island that it may see.
 
-    Also the least importance efficiency of a mixture; 0 with the paper's kernels. Where it is
-    low, clusters with maps that straighten them are tried, within ``box``, and taken if the
-    points of the chains' own island are described better by them.
+    Also the clusters of these markers, without maps and tails, and the least importance efficiency
+    of a mixture; 0 with the paper's kernels. Where it is low, clusters with maps that straighten
+    them are tried, within ``box``, and taken if the points of the chains' own island are described
+    better by them.
     """
-
-    def markers_of(rows: Array, edges: tuple[Array, Array] | None = None) -> Markers:
-        return _markers(state.points[rows], beta, weight[rows], scheme, rng, edges)
-
     others = state.islands[::-1]  # with one island: its own
-    markers = [markers_of(rows) for rows in others]
+    described = [_described(state.points[rows], weight[rows], scheme) for rows in others]
+    metrics = [one.clusters for one in described]
+    markers = [_markers(one, beta, scheme, rng) for one in described]
     if not scheme.shrinking:
         spread = scheme.decayed_spread(state.points.theta.shape[1], state.level)
-        return [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in markers], 0.0
+        mixtures = [MarkerMixture(other, spread, 1.0, scheme.n_jobs) for other in markers]
+        return mixtures, metrics, 0.0
     chosen = []
     for rows, other, plain in zip(state.islands, others, markers, strict=True):
         judges = state.points[rows[systematic(weight[rows], scheme.n_judges, rng)]]
         log_p = log_tempered(judges, beta)
         best = choose_spread(plain, judges.theta, log_p, scheme.n_jobs)
         if box is not None and best.efficiency < scheme.bending:
-            bent = markers_of(other, box)
+            mapped = _described(state.points[other], weight[other], scheme, box)
+            bent = _markers(mapped, beta, scheme, rng)
             if any(bent.clusters.bends):
                 new = choose_spread(bent, judges.theta, log_p, scheme.n_jobs)
                 best = min(best, new, key=lambda one: one.cost)
         chosen.append(best)
-    return [one.mixture for one in chosen], min(one.efficiency for one in chosen)
+    return [one.mixture for one in chosen], metrics, min(one.efficiency for one in chosen)
 
 
-def _markers(
-    points: Points,
-    beta: float,
-    weight: Array,
-    scheme: Scheme,
-    rng: np.random.Generator,
-    box: tuple[Array, Array] | None = None,
-) -> Markers:
-    """Weighted, distinct markers with their clusters, thinned to the scheme's limit.
+class _Described(NamedTuple):
+    """Weighted, distinct points, their clusters, and the cluster of each."""
 
-    The clusters are those of all points. None is proposed from less than ``scheme.least_share``:
-    a cluster that has hardly any points left is not lost, and can win back what it should have.
+    points: Points
+    weight: Array
+    clusters: Clusters
+    label: Array
+
+
+def _described(
+    points: Points, weight: Array, scheme: Scheme, box: tuple[Array, Array] | None = None
+) -> _Described:
+    """Find the clusters of an island's points.
+
+    None is proposed from less than ``scheme.least_share``: a cluster that has hardly any points
+    left is not lost, and can win back what it should have.
     """
     _, first, inverse = np.unique(points.theta, axis=0, return_index=True, return_inverse=True)
     joint = np.bincount(inverse.ravel(), weights=weight)
     kept = joint > 1e-12 / len(joint)
     points, joint = points[first[kept]], joint[kept] / joint[kept].sum()
-    if scheme.shrinking:
-        clusters, label = fit_clusters(points.theta, joint, box=box)
-        share = np.bincount(label, weights=joint)
-        clusters = clusters.steadied(share**2 / np.bincount(label, weights=joint**2))
-        least = min(scheme.least_share, 0.5 / len(share))
-        joint = joint * (np.maximum(share, least) / share)[label]
-    else:
+    if not scheme.shrinking:
         clusters = single_cluster(np.ascontiguousarray(points.theta), joint)
-        label = np.zeros(len(points), dtype=np.int64)
+        return _Described(points, joint, clusters, np.zeros(len(points), dtype=np.int64))
+    clusters, label = fit_clusters(points.theta, joint, box=box)
+    share = np.bincount(label, weights=joint)
+    clusters = clusters.steadied(share**2 / np.bincount(label, weights=joint**2))
+    least = min(scheme.least_share, 0.5 / len(share))
+    joint = joint * (np.maximum(share, least) / share)[label]
+    return _Described(points, joint, clusters, label)
+
+
+def _markers(
+    described: _Described, beta: float, scheme: Scheme, rng: np.random.Generator
+) -> Markers:
+    """Markers, thinned to the scheme's limit; their clusters are those of all points."""
+    points, joint, clusters, label = described
     if len(points) > scheme.max_markers:
         order = np.argsort(label, kind="stable")
         index = order[systematic(joint[order], scheme.max_markers, rng)]
@@ -559,6 +598,7 @@ def _info(
     first: _Candidates | None,
     sweeps: list[_Sweep],
     n_evaluations: int,
+    n_leaps: int = 0,
 ) -> LevelInfo:
     outcomes = [outcome for sweep in sweeps for outcome in sweep.outcomes]
     if first is None:
@@ -585,7 +625,7 @@ def _info(
         n_evaluations=n_evaluations,
         log_z=after.log_z,
         leg=after.leg[1],
-        n_leaps=N_LEAPS if first is None else 0,
+        n_leaps=n_leaps,
     )
 
 

@@ -19,6 +19,8 @@ from paims.sampling._clusters import fit_clusters
 _MAX_POINTS = 6000
 # Points on the line between two modes.
 _N_STEPS = 15
+# What a climb sees of a density that is zero, upside down.
+_NOWHERE = 1e10
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,18 @@ def _describe(theta: Array, log_pi: Array, weight: Array, member: Array) -> Mode
     return Mode(theta[best].copy(), float(log_pi[best]), mass, error, mean, sd)
 
 
-def climb(modes: list[Mode], log_density: Callable[[Array], Array]) -> list[Mode]:
-    """Go on from the best draw of each mode to its top; those that reach the same top are one."""
+def climb(
+    modes: list[Mode],
+    log_density: Callable[[Array], Array],
+    value_and_gradient: Callable[[Array], tuple[Array, Array]] | None = None,
+) -> list[Mode]:
+    """Go on from the best draw of each mode to its top; those that reach the same top are one.
+
+    Without ``value_and_gradient`` slopes are differences of the density.
+    """
     found: list[Mode] = []
-    for mode in sorted((_top(mode, log_density) for mode in modes), key=lambda m: -m.log_density):
+    tops = [_top(mode, log_density, value_and_gradient) for mode in modes]
+    for mode in sorted(tops, key=lambda m: -m.log_density):
         for i, other in enumerate(found):
             scale = np.where(other.sd > 0, other.sd, 1.0)
             if np.max(np.abs(mode.location - other.location) / scale) < 0.1:
@@ -150,8 +160,12 @@ def _joined(first: Mode, second: Mode) -> Mode:
     )
 
 
-def _top(mode: Mode, log_density: Callable[[Array], Array]) -> Mode:
-    """Climb from the best draw of a mode by quasi-Newton steps with central differences."""
+def _top(
+    mode: Mode,
+    log_density: Callable[[Array], Array],
+    value_and_gradient: Callable[[Array], tuple[Array, Array]] | None,
+) -> Mode:
+    """Climb from the best draw of a mode by quasi-Newton steps."""
     from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, seldom needed
 
     n_params = len(mode.location)
@@ -159,12 +173,20 @@ def _top(mode: Mode, log_density: Callable[[Array], Array]) -> Mode:
     width = 1e-4
     steps = np.vstack([np.zeros(n_params), np.eye(n_params), -np.eye(n_params)]) * width
 
-    def negative(v: Array) -> tuple[float, Array]:
+    def by_differences(v: Array) -> tuple[float, Array]:
         values = -log_density(mode.location + (v + steps) * scale)
-        values = np.where(np.isfinite(values), values, 1e10)
+        values = np.where(np.isfinite(values), values, _NOWHERE)
         slope = (values[1 : n_params + 1] - values[n_params + 1 :]) / (2 * width)
         return float(values[0]), slope
 
+    def by_gradient(v: Array) -> tuple[float, Array]:
+        assert value_and_gradient is not None
+        value, slope = value_and_gradient((mode.location + v * scale)[None])
+        if not (np.isfinite(value[0]) and np.all(np.isfinite(slope[0]))):
+            return _NOWHERE, np.zeros(n_params)
+        return -float(value[0]), -slope[0] * scale
+
+    negative = by_differences if value_and_gradient is None else by_gradient
     found = minimize(negative, np.zeros(n_params), jac=True, method="L-BFGS-B")
     if not -found.fun > mode.log_density:
         return mode

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,6 +25,8 @@ from paims._parallel import for_chunks
 from paims.sampling import _compiled
 from paims.sampling._clusters import Clusters
 from paims.sampling._path import log_mean_exp, log_sum_exp_rows
+
+_Thing = TypeVar("_Thing")
 
 _CHUNK = 128
 _NONE = np.empty(0)
@@ -296,12 +298,10 @@ class MarkerMixture:
         for_chunks(work, len(x), _CHUNK, self.n_jobs)
 
 
-def by_island(
-    mixtures: Sequence[MarkerMixture], island: IntArray
-) -> Iterator[tuple[MarkerMixture, Array]]:
-    """Give the mixture of each island, with the rows of its points."""
-    for i, mixture in enumerate(mixtures):
-        yield mixture, np.flatnonzero(island == i)
+def by_island(things: Sequence[_Thing], island: IntArray) -> Iterator[tuple[_Thing, Array]]:
+    """Give the mixture of each island, or whatever it has, with the rows of its points."""
+    for i, thing in enumerate(things):
+        yield thing, np.flatnonzero(island == i)
 
 
 class Choice(NamedTuple):

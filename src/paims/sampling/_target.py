@@ -242,6 +242,14 @@ class Slopes:
         """Gradient of the log density of the path at ``beta``."""
         return np.asarray(beta * self.log_pi + max(0.0, 1.0 - beta) * self.log_m)
 
+    def __getitem__(self, index: Array) -> Slopes:
+        return Slopes(self.log_pi[index], self.log_m[index])
+
+    def replaced(self, where: Array, by: Slopes) -> Slopes:
+        """Copy with the rows ``where`` taken from those of ``by``."""
+        rows = where[:, None]
+        return Slopes(np.where(rows, by.log_pi, self.log_pi), np.where(rows, by.log_m, self.log_m))
+
 
 @dataclass
 class Target:
