@@ -247,12 +247,12 @@ class TestRuns:
         weight = np.full(len(state.points), 2.0 / len(state.points))
         box = np.array([0.0, -1.0]), np.array([6.0, 30.0])
         given = state, 1.0, weight, replace(default_scheme(), bending=1.0)
-        _, plain = _mixtures(*given, np.random.default_rng(0))
-        _, bent = _mixtures(*given, np.random.default_rng(0), box)
+        *_, plain = _mixtures(*given, np.random.default_rng(0))
+        *_, bent = _mixtures(*given, np.random.default_rng(0), box)
         assert bent > plain
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_clusters, "fit_bend", lambda *_: (BEND, 99.0))
-            _, unbent = _mixtures(*given, np.random.default_rng(0), box)
+            *_, unbent = _mixtures(*given, np.random.default_rng(0), box)
         assert unbent == plain
 
     def test_any_number_of_threads(self) -> None:

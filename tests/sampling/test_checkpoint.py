@@ -234,16 +234,23 @@ class TestSavedByEarlierVersions:
         return path
 
     def test_resume(self, saved: Path) -> None:
-        self.check(paims.resume(saved, self.density))
+        with pytest.warns(paims.SamplingWarning, match=r"by version 0\.1\.0 .* goes on with"):
+            result = paims.resume(saved, self.density)
+        self.check(result)
         self.check(paims.resume(saved, self.density))  # as it is written now
 
     def test_the_same_call(self, saved: Path) -> None:
         # The defaults have changed since: with those of today it is another run.
         box = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
         options = {"n_samples": 200, "random_state": 0, "checkpoint": saved}
-        with pytest.raises(CheckpointError, match=r"scheme wanted_share is 2\.25 here and 1\.75"):
+        with (
+            pytest.warns(paims.SamplingWarning, match="goes on with"),
+            pytest.raises(CheckpointError, match=r"scheme wanted_share is 2\.25 here and 1\.75"),
+        ):
             paims.sample(self.density, box, **options)
-        self.check(paims.sample(self.density, box, scheme=self.SCHEME, **options))
+        with pytest.warns(paims.SamplingWarning, match="goes on with"):
+            result = paims.sample(self.density, box, scheme=self.SCHEME, **options)
+        self.check(result)
 
     def test_schemes_with_the_former_name_of_a_value(self) -> None:
         scheme = default_scheme()
@@ -310,9 +317,9 @@ class TestRefused:
         with pytest.raises(CheckpointError, match="another density"):
             paims.resume(path, lambda x: TARGET.log_density(x) + 0.01)
 
-    def test_other_version(self, begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("paims._version.__version__", "99.0")
-        written = rf"written by version {re.escape(paims.__version__)}.*this is version 99"
+    def test_other_layout(self, begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("paims.sampling._checkpoint.SCHEMA", 99)
+        written = rf"written by version {re.escape(paims.__version__)}.*\(schema 99\)"
         with pytest.raises(CheckpointError, match=written):
             paims.resume(begun, TARGET.log_density)
 

@@ -13,6 +13,7 @@ import paims
 from paims.sampling import Scheme, default_scheme, paper_scheme
 from paims.sampling._level import (
     State,
+    _described,
     _markers,
     _mixtures,
     first_state,
@@ -20,6 +21,7 @@ from paims.sampling._level import (
     renew,
 )
 from paims.sampling._path import log_incremental_weights, log_tempered
+from paims.sampling._proposal import Markers
 from paims.sampling._recycling import Recycled
 from paims.sampling._target import Points, Target
 
@@ -128,6 +130,12 @@ class TestWeights:
         assert len(after.pool) == len(at_one.pool)  # candidates beyond 1 are of another density
 
 
+def marked(
+    points: Points, beta: float, weight: Floats, scheme: Scheme, rng: np.random.Generator
+) -> Markers:
+    return _markers(_described(points, weight, scheme), beta, scheme, rng)
+
+
 class TestMarkers:
     def weights(self, state: State, beta: float) -> Floats:
         weight = np.exp(log_incremental_weights(state.points, state.beta, beta))
@@ -140,7 +148,7 @@ class TestMarkers:
         _, states = stepped(1)
         scheme = replace(SCHEME, shrinking=shrinking)
         beta = 0.05
-        mixtures, _ = _mixtures(
+        mixtures, _, _ = _mixtures(
             states[0], beta, self.weights(states[0], beta), scheme, np.random.default_rng(0)
         )
         owners = theta_of(states[0])
@@ -159,7 +167,7 @@ class TestMarkers:
         theta = np.repeat(TOY.sample(50, np.random.default_rng(0)), 3, axis=0)
         points = points_of(theta, TOY.log_density(theta), np.zeros(150))
         weight = np.random.default_rng(1).dirichlet(np.ones(150))
-        markers = _markers(points, 1.0, weight, SCHEME, np.random.default_rng(2))
+        markers = marked(points, 1.0, weight, SCHEME, np.random.default_rng(2))
         assert len(markers.weight) == 50
         for j, row in enumerate(markers.theta):
             same = np.all(theta == row, axis=1)
@@ -169,7 +177,7 @@ class TestMarkers:
     def test_log_p_is_that_of_the_new_level(self) -> None:
         _, states = stepped(1)
         weight, rows = self.weights(states[0], 0.02), states[0].islands[0]
-        markers = _markers(
+        markers = marked(
             states[0].points[rows], 0.02, weight[rows], SCHEME, np.random.default_rng(0)
         )
         target = narrow_target()
@@ -180,7 +188,7 @@ class TestMarkers:
         theta = TOY.sample(3000, np.random.default_rng(3))
         points = points_of(theta, TOY.log_density(theta), np.zeros(3000))
         weight = np.random.default_rng(4).dirichlet(np.ones(3000))
-        markers = _markers(
+        markers = marked(
             points, 1.0, weight, replace(SCHEME, max_markers=500), np.random.default_rng(5)
         )
         assert len(markers.weight) <= 500
@@ -192,7 +200,7 @@ class TestMarkers:
         theta = TOY.sample(60, np.random.default_rng(6))
         points = points_of(theta, TOY.log_density(theta), np.zeros(60))
         weight = np.where(np.arange(60) < 40, 1 / 40, 0.0)
-        markers = _markers(points, 1.0, weight, SCHEME, np.random.default_rng(0))
+        markers = marked(points, 1.0, weight, SCHEME, np.random.default_rng(0))
         assert len(markers.weight) == 40
 
     @pytest.mark.parametrize(("least", "expected"), [(0.05, 0.05 / 1.04), (0.0, 0.01)])
@@ -202,7 +210,7 @@ class TestMarkers:
         theta = rng.standard_normal((2000, 2)) + np.where(far, 20.0, 0.0)[:, None]
         points = points_of(theta, np.zeros(2000), np.zeros(2000))
         scheme = replace(SCHEME, least_share=least)
-        markers = _markers(points, 1.0, np.full(2000, 1 / 2000), scheme, rng)
+        markers = marked(points, 1.0, np.full(2000, 1 / 2000), scheme, rng)
         share = markers.weight[markers.theta[:, 0] > 10.0].sum()
         # Thinning to 1000 markers leaves a whole number of them.
         assert share == pytest.approx(expected, abs=2 / 1000)
@@ -212,8 +220,8 @@ class TestMarkers:
         points = points_of(theta, np.zeros(600), np.zeros(600))
         weight = np.full(600, 1 / 600)
         rng = np.random.default_rng(9)
-        wide = _markers(points, 1.0, weight, replace(SCHEME, wide_share=0.1), rng)
-        plain = _markers(points, 1.0, weight, replace(SCHEME, wide_share=0.0), rng)
+        wide = marked(points, 1.0, weight, replace(SCHEME, wide_share=0.1), rng)
+        plain = marked(points, 1.0, weight, replace(SCHEME, wide_share=0.0), rng)
         assert (len(wide.clusters), len(plain.clusters)) == (2, 1)
         np.testing.assert_allclose(wide.clusters.chol[0], plain.clusters.chol[0])
         np.testing.assert_allclose(wide.clusters.chol[1], 2.0 * plain.clusters.chol[0])
@@ -224,7 +232,7 @@ class TestMarkers:
         spreads = []
         for state in states:
             weights = self.weights(state, state.beta + 0.01)
-            (mixture,), efficiency = _mixtures(
+            (mixture,), _, efficiency = _mixtures(
                 state, state.beta + 0.01, weights, PAPER, np.random.default_rng()
             )
             assert efficiency == 0.0  # there is always a second stage
