@@ -270,17 +270,17 @@ def read_checkpoint(path: Path, every: float = 60.0, n_jobs: int | None = None) 
 def _check_version(file: Any, path: Path) -> None:
     """Refuse files of another layout; warn where another version has begun the run."""
     version, schema = str(file.attrs["version"]), int(file.attrs["schema"])
-    written = f"{str(path)!r} was written by version {version} of paims"
     if schema != SCHEMA:
         raise CheckpointError(
-            f"{written} (schema {schema}); this is version {_version.__version__} (schema "
-            f"{SCHEMA}). A run has to be ended by the version that began it: install that one, or "
-            "remove the file to begin anew."
+            f"{str(path)!r} was written by version {version} of paims (schema {schema}); this is "
+            f"version {_version.__version__} (schema {SCHEMA}). A run has to be ended by the "
+            "version that began it: install that one, or remove the file to begin anew."
         )
     if version != _version.__version__:
         warnings.warn(
-            f"{written} and goes on with {_version.__version__}. The result is as good, but not "
-            "the one that either version gives alone.",
+            f"{str(path)!r} was written by version {version} of paims and goes on with "
+            f"{_version.__version__}. The result is as good, but not the one that either version "
+            "gives alone.",
             SamplingWarning,
             stacklevel=2,
         )
