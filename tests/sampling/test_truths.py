@@ -103,13 +103,10 @@ def test_random_mixtures(member: int, seed: int) -> None:
     check_mixture(targets.random_mixture(member), seed)
 
 
-# Right, but one run in six or so takes ten sweeps in a level: 112,849 evaluations here.
-_COSTLY = pytest.mark.xfail(reason="a level of ten sweeps: 112,849 evaluations", strict=False)
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=_COSTLY), 2])
+# With seed 1 a mixture misses the smaller mode: ten sweeps and 112,849 evaluations if it is kept.
+@pytest.mark.parametrize("seed", range(3))
 def test_a_narrow_mode_that_is_small_on_the_way(seed: int) -> None:
-    assert check_mixture(targets.unequal_gaussians(), seed).n_evaluations <= 100_000
+    assert check_mixture(targets.unequal_gaussians(), seed).n_evaluations <= 80_000
 
 
 def check_mixture(target: targets.Target, seed: int) -> SampleResult:
@@ -189,6 +186,7 @@ def test_other_dimensions(n_params: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")  # one sweep is too few at times
 def test_moving_three_times_as_much_changes_nothing_in_ten_dimensions() -> None:
     target = targets.two_gaussians(10)
     found = {}

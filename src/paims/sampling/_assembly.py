@@ -153,7 +153,7 @@ def _weigh(state: State, infos: Sequence[LevelInfo], scheme: Scheme) -> _Weighte
     weight = normalised(log_w)
     alive = weight > 0
     n = len(log_w)
-    relative = sum((n / max(info.effective_size, 1.0) - 1) / n for info in infos)
+    relative = sum(_relative_variance(info, n) for info in infos)
     relative += 1.0 / max(effective_size(log_w), 1.0) - 1.0 / n
     gap = _gap_of_paths(state, infos)
     error = float(np.nanmax([np.sqrt(max(relative, 0.0)), 0.5 * gap[0]]))
@@ -283,8 +283,20 @@ def _gap_of_paths(state: State, infos: Sequence[LevelInfo]) -> tuple[float, floa
     if len(state.log_z) != 2:
         return float("nan"), float("nan")
     total = len(state.points)
-    variance = sum(4 * (total / max(info.effective_size, 1.0) - 1) / total for info in infos)
+    variance = sum(4 * _relative_variance(info, total) for info in infos)
     return abs(state.log_z[0] - state.log_z[1]), float(np.sqrt(max(variance, 0.0)))
+
+
+def _relative_variance(info: LevelInfo, n_points: int) -> float:
+    """Relative variance of a level's mean weight over the points.
+
+    The chains remember where they started, and carry what a level before had too much or too
+    little of into this one: as for any chain with correlation r, (1 + r) / (1 - r) times that of
+    independent points.
+    """
+    variance = (n_points / max(info.effective_size, 1.0) - 1) / n_points
+    memory = float(np.clip(np.nan_to_num(info.correlation), 0.0, 0.95))
+    return variance * (1 + memory) / (1 - memory)
 
 
 def _heavy_tail(k: float) -> list[str]:

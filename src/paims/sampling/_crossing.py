@@ -13,7 +13,7 @@ from paims.sampling._recycling import Batch
 from paims.sampling._scheme import Scheme
 from paims.sampling._target import Points, Target
 
-_N_AFTER_LEAD = 100  # points of an island that chains of Hamiltonian moves keep at least
+_N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 

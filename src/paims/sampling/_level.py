@@ -7,7 +7,7 @@ same State gives the same result to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ from paims.sampling._transition import Kernel, Outcome, Proposed, step
 
 # A sweep of Hamiltonian moves that leaves more than this of a correlation is the last.
 _STALLED = 0.93
+# Sweeps with the same mixtures.
+_WITH_ONE = 2
 
 
 class TooFewAliveError(ValueError):
@@ -242,6 +244,13 @@ def next_level(
     box = box_of(target.reference, n_params)
     mixtures, metrics, efficiency = _mixtures(state, beta, weight, scheme, rng, box)
     kernel = Kernel(target, beta, mixtures, scheme.second_stage(n_params, efficiency))
+
+    def renewed(points: Points) -> Kernel:
+        even = np.full(len(points), len(state.log_z) / len(points))
+        now = replace(state, points=points)
+        mixtures, _, efficiency = _mixtures(now, beta, even, scheme, rng, box)
+        return Kernel(target, beta, mixtures, scheme.second_stage(n_params, efficiency))
+
     starts, lengths = _chains(state, weight, scheme, rng)
     after = replace(
         state,
@@ -269,7 +278,7 @@ def next_level(
         after = renew(after, recycled, share=1.0)
     else:
         chains = Proposed.of(state.points[starts], beta, mixtures)
-        sweeps = _sweeps(chains, lengths, first, kernel, scheme, rng)
+        sweeps = _sweeps(chains, lengths, first, kernel, renewed, scheme, rng)
         batches = [b for sweep in sweeps if sweep.candidates for b in sweep.candidates.batches]
         after = replace(
             after,
@@ -372,10 +381,15 @@ def _sweeps(
     lengths: Array,
     candidates: _Candidates,
     kernel: Kernel,
+    renewed: Callable[[Points], Kernel],
     scheme: Scheme,
     rng: np.random.Generator,
 ) -> list[_Sweep]:
-    """Sweep until the chains have moved enough; ``candidates`` are those of the first sweep."""
+    """Sweep until the chains have moved enough; ``candidates`` are those of the first sweep.
+
+    Where that takes more than a few sweeps, the mixtures may be to blame: one that has a cluster
+    across two modes hardly moves a chain however often. They are made anew from the chains' states.
+    """
     n_params = chains.points.theta.shape[1]
     sweeps: list[_Sweep] = []
     now = chains
@@ -386,6 +400,9 @@ def _sweeps(
         if len(sweeps) == scheme.max_sweeps or scheme.enough(correlation, n_params):
             return sweeps
         lengths = np.ones(len(now), dtype=np.int64)  # every state that was recorded goes on
+        if len(sweeps) % _WITH_ONE == 0:
+            kernel = renewed(now.points)
+            now = Proposed.of(now.points, kernel.beta, kernel.mixtures)
         candidates = _candidates(now.points.island, kernel, rng)
 
 

@@ -21,7 +21,8 @@ from paims.sampling._proposal import MarkerMixture, Markers, sobol
 from paims.sampling._recycling import Batch, Recycled
 from paims.sampling._target import Target
 
-_WAVE = 8  # climbs at a time
+_WAVE = 4  # climbs at a time
+_MOST_BEST = 16  # clusters whose best points are climbed from
 _FEW = 10.0  # effective number of points below which a mode is not known well
 _UNEXPLAINED = 0.02  # excess of log density, relative to the fall, that asks for a climb
 _APART = 0.1  # least distance of two doubted starts, in units of the reference's scale
@@ -248,7 +249,7 @@ def search(
     def evaluate(theta: Array) -> Array:
         return target.evaluate(theta).log_pi
 
-    clusters, waves = _clusters_of(pool, recycled)
+    clusters, (best, log_best) = _clusters_of(pool, recycled)
     scale = np.std(np.concatenate([b.points.theta for b in _first_batches(pool)]), axis=0)
     screen, peaks = _Screen(clusters, scale), Peaks()
     for batch in pool:
@@ -260,8 +261,15 @@ def search(
     found: list[_Found] = []
     n_starts, allowed = 0, budget
     while (spent := target.n_spent - before) < min(allowed, _MOST_SHARES * budget):
-        if waves:
-            start, log_start = waves.pop(0)
+        if len(best):
+            # One at first: several clusters may be parts of one mode, which it then explains.
+            size = min(max(n_starts, 1), _WAVE)
+            start, log_start, best, log_best = (
+                best[:size],
+                log_best[:size],
+                best[size:],
+                log_best[size:],
+            )
         else:
             rows = screen.starts(rng)
             if not len(rows):
@@ -286,15 +294,15 @@ def search(
             if _missing(recycled, tops[k], inv_chol, log_mass):
                 found.append(_Found(tops[k], float(log_tops[k]), cov, log_mass))
                 allowed = max(allowed, target.n_spent - before + budget)
+        left = ~peaks.explain(best, log_best, _UNEXPLAINED)
+        best, log_best = best[left], log_best[left]
     batches = _draws(found, pool, target, rng) if found else []
     spent = target.n_spent - before
     return batches, SearchInfo(spent, n_starts, len(found), len(screen))
 
 
-def _clusters_of(
-    pool: Sequence[Batch], recycled: Recycled
-) -> tuple[Peaks, list[tuple[Array, Array]]]:
-    """The clusters of the last mixtures as peaks, and their best points as the first waves.
+def _clusters_of(pool: Sequence[Batch], recycled: Recycled) -> tuple[Peaks, tuple[Array, Array]]:
+    """The clusters of the last mixtures as peaks, and their best points with their densities.
 
     The height of a cluster's top is the median of what its points say of it, by weight.
     """
@@ -320,8 +328,8 @@ def _clusters_of(
             clusters.add(mean, height, inv_chol)
             best.append(rows[np.argmax(points.log_pi[rows])])
     order = np.array(best, dtype=np.int64)[np.argsort(-points.log_pi[best], kind="stable")]
-    waves = [order[i : i + _WAVE] for i in range(0, min(len(order), 2 * _WAVE), _WAVE)]
-    return clusters, [(points.theta[rows], points.log_pi[rows]) for rows in waves]
+    first = order[:_MOST_BEST]
+    return clusters, (points.theta[first], points.log_pi[first])
 
 
 def _first_batches(pool: Sequence[Batch]) -> list[Batch]:
