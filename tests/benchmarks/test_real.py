@@ -130,7 +130,7 @@ def test_times_and_the_exact_run() -> None:
     records = [
         fit("nilson_kuusk", named.DEFAULTS, 0, seconds=4.0, nlpd=-2.59, coverage=0.93),
         fit("nilson_kuusk", named.DEFAULTS, 1, seconds=2.9, nlpd=-2.62, coverage=0.93),
-        fit("borehole 240", named.DEFAULTS, seconds=9.0, nlpd=-3.0),
+        fit("borehole 240", named.ONE_KERNEL, seconds=9.0, nlpd=-3.0),
         fit("borehole 240", named.REFERENCE, log_evidence=10.0, log_evidence_error=0.03),
         fit("borehole 240", named.EXACT, nlpd=-3.009, log_evidence=10.14, log_evidence_error=0.04),
     ]
@@ -143,6 +143,14 @@ def test_times_and_the_exact_run() -> None:
     assert verdict(records, "borehole 240: nlpd") == "missed"
     assert verdict(records, "borehole 240: log evidence") == "missed"
     assert verdict(records, "cardiac6") == "not measured"
+
+
+def test_forecasts_are_judged_by_the_quickest_fit() -> None:
+    goal = "seconds within a factor of 2"
+    records = [fit("cardiac6", named.DEFAULTS, n, seconds=9.0 - n, forecast=4.1) for n in (0, 1)]
+    assert verdict(records[:1], goal) == "missed"
+    assert verdict(records, goal) == "reached"
+    assert verdict([fit("cardiac6", named.DEFAULTS, seconds=4.0)], goal) == "not measured"
 
 
 def test_warnings_are_kept_in_short() -> None:
@@ -163,6 +171,7 @@ def test_one_of_the_named_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(named.SETTINGS, "few", {"goal": "map", "mean": "constant"})
     found = named.measure(Cell(named.__name__, "paims", "tiny", "few", 0))
     assert found["seconds"] > 0
+    assert found["forecast"] > 0
     assert 0 <= found["coverage"] <= 1
     assert math.isfinite(found["nlpd"])
 

@@ -15,6 +15,8 @@ from tests.sampling.test_checkpoint import Interrupting, assert_same
 import paims
 from paims.sampling import SampleResult, default_scheme
 from paims.sampling._climb import climb, curvature
+from paims.sampling._clusters import Clusters
+from paims.sampling._proposal import MarkerMixture, Markers
 from paims.sampling._recycling import Batch, Recycled, recycle
 from paims.sampling._search import Peaks, _missing, _Screen, search
 from paims.sampling._target import Points, Target
@@ -168,6 +170,30 @@ class TestLostMode:
         assert abs(after.log_evidence - self.TRUTH.log_evidence) < 5 * after.log_evidence_error
         # 600 draws of a Gaussian that is 1.1 times as wide in variance
         assert self.small_mass(whole) == pytest.approx(0.1, abs=5 * 0.1 / np.sqrt(600))
+
+    def test_clusters_of_one_mode_take_one_climb(self) -> None:
+        """Each cluster's best point would take a climb: they would eat up the whole budget."""
+        target, pool = self.pool(0)
+        rng = np.random.default_rng(1)
+        parts = [self.in_eight(batch, target, rng) for batch in pool[2:]]
+        pool = [*pool[:2], *parts]
+        batches, info = search(pool, recycle(pool), target, 0.25, rng)
+        assert info.n_found == 1
+        assert batches
+        assert info.n_starts <= 1 + 2 * 4
+
+    def in_eight(self, batch: Batch, target: Target, rng: np.random.Generator) -> Batch:
+        """The same from a mixture whose markers, all of one mode, have eight clusters."""
+        theta = batch.points.theta[:400]
+        label = (theta[:, :3] > 0.5) @ np.array([1, 2, 4])
+        mean = np.array([theta[label == r].mean(axis=0) for r in range(8)])
+        share = np.bincount(label) / len(label)
+        clusters = Clusters.of(share, mean, np.tile(0.01 * np.eye(6), (8, 1, 1)), np.zeros(6))
+        weight, log_p = np.full(400, 1 / 400), self.TRUTH.log_density(theta)
+        mixture = MarkerMixture(Markers.of(theta, weight, log_p, clusters, label), 1.0, 0.0)
+        drawn, _ = mixture.sample(600, rng)
+        points = target.evaluate(drawn, np.full(600, batch.points.island[0]))
+        return Batch(mixture, points, mixture.log_density(drawn))
 
     def test_evaluations_are_counted(self) -> None:
         target, pool = self.pool(0)

@@ -27,7 +27,7 @@ from paims.sampling._scheme import default_scheme
 # after a lead, each worth so many values; and seconds that the sampler itself takes for one.
 _ON_THE_WAY = 5.0
 _AFTER_LEAD = 8.0
-_LEAPS = (250.0, 60.0)
+_LEAPS = (45.0, 50.0)
 _GRADIENT = 2.5
 _MANY_PARAMS = default_scheme().many_params
 OVERHEAD = 4e-5
