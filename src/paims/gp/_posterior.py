@@ -200,18 +200,27 @@ class Posterior:
         (1, 2)
         """
         u = check_points("u", u, self.n_params)
-        if not self.has_gradient:
-            raise NotImplementedError(
-                f"There is no gradient of {self.prior!r} with {self.nugget!r}: take another prior "
-                "of the library, such as 'jointly_robust', or give yours a method gradient."
-            )
+        self._require_gradient()
         phi, nugget = self.to_physical(u)
-        z = u[:, self.n_inputs :]
         engine, *arguments = self._engine()
         core, slopes = engine.core_gradients(
             *arguments[:4], phi, nugget, self.n_jobs, arguments[4]
         )
         values = self._log_density(self._parts(u, nugget, core))
+        return self._with_slopes(u, nugget, values, slopes)
+
+    def _require_gradient(self) -> None:
+        if not self.has_gradient:
+            raise NotImplementedError(
+                f"There is no gradient of {self.prior!r} with {self.nugget!r}: take another prior "
+                "of the library, such as 'jointly_robust', or give yours a method gradient."
+            )
+
+    def _with_slopes(
+        self, u: FloatArray, nugget: FloatArray, values: FloatArray, slopes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values, and gradients in u from those of the likelihood in log phi and the nugget."""
+        z = u[:, self.n_inputs :]
         with np.errstate(all="ignore"):
             in_log_phi, in_nugget = self.prior.gradient(
                 u[:, : self.n_inputs], nugget=nugget, X=self.X, kernel=self.kernel

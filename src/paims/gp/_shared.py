@@ -152,8 +152,8 @@ class SharedPosterior(Posterior):
 
     @property
     def has_gradient(self) -> bool:
-        """No: values are all that there is."""
-        return False
+        """Whether there is :meth:`value_and_gradient`: compiled, for kernels that numbers tell."""
+        return super().has_gradient and has_form(self.kernel)
 
     @property
     def identity(self) -> dict[str, FloatArray]:
@@ -165,6 +165,30 @@ class SharedPosterior(Posterior):
         u = check_points("u", u, self.n_params)
         each = self.log_likelihoods(u)
         return self._with_priors(u, (self.effective / self.n_outputs) * each.sum(axis=1))
+
+    def value_and_gradient(self, u: Any) -> tuple[FloatArray, FloatArray]:
+        """Log posterior densities, up to a constant, and gradients in u: see the base class.
+
+        Parameters
+        ----------
+        u : (c, n_params) array_like
+        """
+        u = check_points("u", u, self.n_params)
+        self._require_gradient()
+        phi, nugget = self.to_physical(u)
+        likelihood, slopes = np.zeros(len(u)), np.zeros((len(u), self.n_inputs + 1))
+        from paims.gp import _compiled  # noqa: PLC0415 - Numba is slow to import
+
+        for pattern in self.patterns:
+            X, H, Y = self._runs_of(pattern)
+            terms, found = _compiled.outputs_gradients(
+                X, H, Y, self.kernel, phi, nugget, self.n_jobs
+            )
+            likelihood += self._of_terms(terms, len(X)).sum(axis=1)
+            slopes += found
+        power = self.effective / self.n_outputs
+        values = self._with_priors(u, power * likelihood)
+        return self._with_slopes(u, nugget, values, power * slopes)
 
     def log_posteriors(self, u: Any) -> FloatArray:
         """Log posterior densities ``(c, m)`` that each output would have on its own."""
@@ -198,15 +222,17 @@ class SharedPosterior(Posterior):
         phi, nugget = np.where(valid[:, None], phi, 1.0), np.where(valid, nugget, 1.0)
         for pattern in self.patterns:
             X, H, Y = self._runs_of(pattern)
-            freedom = len(X) - self.n_basis
             terms = self._terms(X, H, Y, phi, nugget)
-            with np.errstate(all="ignore"):
-                found = (
-                    -0.5 * freedom * np.log(terms[:, 2:]) - 0.5 * terms[:, :2].sum(axis=1)[:, None]
-                )
-            out[:, pattern.outputs] = np.where(np.isfinite(found), found, np.nan)
+            out[:, pattern.outputs] = self._of_terms(terms, len(X))
         out[~valid] = np.nan
         return out
+
+    def _of_terms(self, terms: FloatArray, n_runs: int) -> FloatArray:
+        """Log likelihoods ``(c, k)`` of outputs that are known for the same runs."""
+        freedom = n_runs - self.n_basis
+        with np.errstate(all="ignore"):
+            found = -0.5 * freedom * np.log(terms[:, 2:]) - 0.5 * terms[:, :2].sum(axis=1)[:, None]
+        return np.where(np.isfinite(found), found, np.nan)
 
     def _terms(
         self, X: FloatArray, H: FloatArray, Y: FloatArray, phi: FloatArray, nugget: FloatArray
