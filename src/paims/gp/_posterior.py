@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, IndexArray
 from paims._parallel import n_threads
 from paims.gp import _twin
 from paims.gp._checks import as_float_array, check_finite, check_points, check_runs
@@ -138,6 +138,12 @@ class Posterior:
     def identity(self) -> dict[str, FloatArray]:
         """What tells this posterior from others of the same X, y and model: nothing here."""
         return {}
+
+    def of_runs(self, rows: IndexArray, prior: Prior, nugget: Nugget) -> Posterior:
+        """Posterior given some of the runs, with another prior: one that leads to this one."""
+        return Posterior(
+            self.X[rows], self.y[rows], self.kernel, self.mean, prior, nugget, n_jobs=self.n_jobs
+        )
 
     def __call__(self, u: Any) -> FloatArray:
         """Log posterior density, up to a constant.

@@ -47,6 +47,8 @@ _BLOCK_SIZE = 250_000
 # An output that the basis leaves less of than this is one that the basis explains.
 _EXPLAINED = 1e-13
 _SHOWN = 8
+# Runs more than there are basis functions that an output needs to be part of a lead.
+_LEAST_RUNS = 4
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,21 @@ class SharedPosterior(Posterior):
     def identity(self) -> dict[str, FloatArray]:
         """What tells this posterior from others of the same runs."""
         return {"Y": self.Y, "effective": np.array([self.effective])}
+
+    def of_runs(self, rows: IndexArray, prior: Prior, nugget: Nugget) -> SharedPosterior:
+        """As in the base class, of the outputs that have enough of the runs."""
+        Y = self.Y[rows]
+        enough = np.count_nonzero(~np.isnan(Y), axis=0) >= self.n_basis + _LEAST_RUNS
+        return SharedPosterior(
+            self.X[rows],
+            Y[:, enough],
+            self.kernel,
+            self.mean,
+            prior,
+            nugget,
+            effective=self.effective * float(enough.mean()),
+            n_jobs=self.n_jobs,
+        )
 
     def __call__(self, u: Any) -> FloatArray:
         """Log posterior densities ``(c,)`` of a batch ``u`` (c, n_params), up to a constant."""
