@@ -333,3 +333,19 @@ def test_a_field_with_gaps_is_learnt_nearly_as_well_as_without() -> None:
         error.append(np.sqrt(np.mean((found.predict(points[40:]) - field[40:]) ** 2)))
     assert error[1] < 1.5 * error[0]
     assert f"{np.isnan(gaps).sum()} missing values were filled in" in found.why_
+
+
+def test_errors_name_the_output() -> None:
+    few = Y.assign(b=np.where(np.arange(20) < 4, Y["b"], np.nan))
+    for way in ("auto", "separate", "shared"):
+        with pytest.raises(ValueError, match=r"Output b: Found n_samples=4 run\(s\), too few"):
+            emulator(way).fit(X, few)
+    endless = Y.assign(b=np.where(np.arange(20) == 3, np.inf, Y["b"]))
+    with pytest.raises(ValueError, match=r"contains infinity: output b in 1 run\(s\), row 3"):
+        emulator().fit(X, endless)
+    twice = pd.DataFrame(Y.to_numpy(), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="several columns of the name 'a'"):
+        emulator().fit(X, twice)
+    nothing = Y.assign(b=np.nan)
+    with pytest.raises(ValueError, match="Output b has no run with a value"):
+        emulator().fit(X, nothing)

@@ -16,7 +16,7 @@ from paims.emulator._averaging import (
     sample_kernels,
     sizes,
 )
-from paims.emulator._checks import check_constant_columns, check_enough_runs
+from paims.emulator._checks import check_constant_columns, check_enough_runs, named
 from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, prior_of
@@ -140,7 +140,11 @@ class SharedFit:
 
 
 def scaled_runs(
-    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator
+    X: FloatArray,
+    Y: FloatArray,
+    names: Sequence[str],
+    output_names: Sequence[str],
+    asked: Emulator,
 ) -> tuple[InputScaling, tuple[OutputScaling, ...], FloatArray, FloatArray]:
     """Scaling of the inputs, of each output, and the scaled runs; NaN stays NaN."""
     inputs = InputScaling.of(X)
@@ -152,7 +156,8 @@ def scaled_runs(
     outputs = []
     for j, y in enumerate(Y.T):
         rows = ~np.isnan(y)
-        check_enough_runs(int(rows.sum()), H.shape[1], asked.mean)
+        with named(output_names[j]):
+            check_enough_runs(int(rows.sum()), H.shape[1], asked.mean)
         outputs.append(OutputScaling.of(y[rows], centre=centre))
         target[rows, j] = outputs[j].runs(y[rows])
     return inputs, tuple(outputs), scaled, target
@@ -175,7 +180,12 @@ def shared_posterior(
 
 
 def fit_shared(
-    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator, execution: Execution
+    X: FloatArray,
+    Y: FloatArray,
+    names: Sequence[str],
+    output_names: Sequence[str],
+    asked: Emulator,
+    execution: Execution,
 ) -> SharedFit:
     """Sample the hyper-parameters that all outputs have in common.
 
@@ -184,12 +194,12 @@ def fit_shared(
     X : (n, n_features) ndarray
     Y : (n, m) ndarray
         NaN where a run has no output.
-    names : sequence of str
-        One for each feature.
+    names, output_names : sequence of str
+        One for each feature, and for each output.
     asked : Emulator
     execution : Execution
     """
-    inputs, outputs, scaled, target = scaled_runs(X, Y, names, asked)
+    inputs, outputs, scaled, target = scaled_runs(X, Y, names, output_names, asked)
     kernels = candidates(asked.kernel)
     pilot = look(scaled, target, inputs, asked, kernels[0])
     posteriors = [

@@ -196,11 +196,10 @@ class SharedPosterior(Posterior):
         likelihood, slopes = np.zeros(len(u)), np.zeros((len(u), self.n_inputs + 1))
         from paims.gp import _compiled  # noqa: PLC0415 - Numba is slow to import
 
+        kernel: Any = self.kernel  # one with a form, as there is a gradient
         for pattern in self.patterns:
             X, H, Y = self._runs_of(pattern)
-            terms, found = _compiled.outputs_gradients(
-                X, H, Y, self.kernel, phi, nugget, self.n_jobs
-            )
+            terms, found = _compiled.outputs_gradients(X, H, Y, kernel, phi, nugget, self.n_jobs)
             likelihood += self._of_terms(terms, len(X)).sum(axis=1)
             slopes += found
         power = self.effective / self.n_outputs
