@@ -1,4 +1,4 @@
-"""Several outputs: `python -m benchmarks.outputs simulated | real | times | summary`.
+"""Several outputs: `python -m benchmarks.outputs WHAT`.
 
 `simulated` draws runs from the model itself, with outputs of a given correlation, and counts how
 many held-out outputs, and sums of all outputs, lie in their 95 % intervals; the control treats the
@@ -57,6 +57,46 @@ def simulated(ways: list[str], repetitions: int, samples: int) -> Iterator[str]:
             told = " | ".join(f"{a:.3f} ± {b:.3f}" for a, b in zip(mean, error, strict=True))
             count = f"{np.mean(effective):.1f}" if effective else ""
             yield f"| {way} | {m} | {correlation} | {told} | {count} |"
+
+
+def missing(path: Path, repetitions: int) -> Iterator[str]:
+    """Coverage of 50 outputs of 30 runs, of which a tenth are missing, and of all of them."""
+    for noise in (1e-3, 0.3):
+        for way in ("components", "separate"):
+            for seed in range(repetitions if way == "components" else 1):
+                cell = {"part": "missing", "way": way, "noise": noise, "seed": seed}
+                if any(cell.items() <= row.items() for row in rows_of(path)):
+                    continue
+                X, Y = _field(seed, noise)
+                gaps = np.random.default_rng(seed + 99).random((30, 50)) < 0.1
+                row = dict(cell)
+                for name, known in (("all", Y[:30]), ("gaps", np.where(gaps, np.nan, Y[:30]))):
+                    emulator = paims.Emulator(
+                        kernel="squared_exponential", prior="jointly_robust", n_samples=200,
+                        random_state=0, outputs=way,
+                    ).fit(X[:30], known)  # fmt: skip
+                    joint = emulator.predict_distribution(X[30:])
+                    lower, upper = joint.interval()
+                    row[name] = float(np.mean((lower <= Y[30:]) & (Y[30:] <= upper)))
+                    row[f"error_{name}"] = float(np.sqrt(np.mean((joint.mean - Y[30:]) ** 2)))
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                yield json.dumps(row)
+
+
+def _field(seed: int, noise: float) -> tuple[Floats, Floats]:
+    """Runs ``(60, 2)`` and 50 outputs, mixed of four processes and linear trends, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((60, 2))
+    processes = []
+    for _ in range(4):
+        D = (((X[:, None] - X) / rng.uniform(0.3, 1.2, 2)) ** 2).sum(axis=-1)
+        L = np.linalg.cholesky(np.exp(-D / 2.0) + 1e-6 * np.eye(60))
+        processes.append(L @ rng.standard_normal(60))
+    Y = np.column_stack(processes) @ rng.standard_normal((4, 50)) + X @ rng.standard_normal(
+        (2, 50)
+    )
+    return X, Y + noise * rng.standard_normal(Y.shape)
 
 
 def _drawn(m: int, correlation: float, seed: int, *, alike: bool) -> tuple[Floats, Floats]:
@@ -203,17 +243,18 @@ class _Some:
 
 def report(path: Path) -> str:
     """The page's table, and in how many sets each way is no worse than separate fits."""
-    rows = rows_of(path)
+    rows = [row for row in rows_of(path) if "set" in row]
     lines = [
-        "| set | runs | inputs | outputs | way | processor s | RMSE | CRPS | single | sum | "
-        "sum, control |",
-        "|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|",
+        "| set | runs | inputs | outputs | kernel | way | processor s | RMSE | CRPS | single | "
+        "sum | sum, control |",
+        "|---|---:|---:|---:|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in sorted(rows, key=_place):
         way = row["way"] if row["way"] != "auto" else f"auto ({row['chosen']})"
         scores = " | ".join(f"{row[key]:.3f}" for key in ("single", "sum", "control"))
         lines.append(
-            f"| {row['set']} | {row['n']} | {row['p']} | {row['m']} | {way} | {row['cpu']:.0f} | "
+            f"| {row['set']} | {row['n']} | {row['p']} | {row['m']} | "
+            f"{row['kernel'].replace('_', ' ')} | {way} | {row['cpu']:.0f} | "
             f"{row['rmse']:.4f} | {row['crps']:.4f} | {scores} |"
         )
     lines.append("")
@@ -221,7 +262,24 @@ def report(path: Path) -> str:
         pairs = _pairs(rows, way)
         good = sum(a <= 1.005 * b for a, b in pairs)
         lines.append(f"- CRPS of *{way}* no worse than of separate fits: {good} of {len(pairs)}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_of_missing(rows_of(path))]) + "\n"
+
+
+def _of_missing(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines of the table of outputs that are missing."""
+    yield "50 outputs of 30 runs, a tenth of them missing, beside the same without gaps:"
+    yield ""
+    yield "| noise | way | tables | 95 % covers, no gaps | gaps | error, no gaps | gaps |"
+    yield "|---:|---|---:|---:|---:|---:|---:|"
+    rows = [row for row in rows if row.get("part") == "missing"]
+    for noise, way in sorted({(row["noise"], row["way"]) for row in rows}):
+        here = [row for row in rows if (row["noise"], row["way"]) == (noise, way)]
+        mean = {key: np.mean([row[key] for row in here]) for key in ("all", "gaps")}
+        error = [np.mean([row[f"error_{key}"] for row in here]) for key in ("all", "gaps")]
+        yield (
+            f"| {noise:g} | {way} | {len(here)} | {mean['all']:.3f} | {mean['gaps']:.3f} | "
+            f"{error[0]:.4f} | {error[1]:.4f} |"
+        )
 
 
 def _place(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -262,7 +320,7 @@ def _emulator(way: str, samples: int | None) -> Any:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.outputs", description=__doc__)
-    parser.add_argument("what", choices=["simulated", "real", "times", "summary"])
+    parser.add_argument("what", choices=["simulated", "real", "missing", "times", "summary"])
     parser.add_argument("--set", nargs="+", choices=list(wheel.SHAPES))
     parser.add_argument("--way", nargs="+", choices=["auto", *WAYS])
     parser.add_argument("--split", type=int, default=1)
@@ -279,6 +337,8 @@ def main() -> None:
     elif given.what == "real":
         names = given.set or list(wheel.SHAPES)
         lines = sweep(names, given.way or [*WAYS, "auto"], given.split, given.full, given.results)
+    elif given.what == "missing":
+        lines = missing(given.results, min(given.repetitions, 10))
     elif given.what == "times":
         names = given.set or ["cardiac6"]
         lines = (line for name in names for line in times(name, ways, given.samples, given.runs))

@@ -19,6 +19,7 @@ from paims.emulator import JointPrediction
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
+from paims.emulator._shared_fit import fewer_points
 from paims.gp import Posterior
 from paims.sampling import CheckpointError
 
@@ -349,3 +350,13 @@ def test_errors_name_the_output() -> None:
     nothing = Y.assign(b=np.nan)
     with pytest.raises(ValueError, match="Output b has no run with a value"):
         emulator().fit(X, nothing)
+
+
+def test_many_long_fits_take_fewer_points() -> None:
+    asked = paims.Emulator()
+    for few in ((8, 500, 21), (26, 200, 21)):
+        assert fewer_points(asked, *few) is asked
+    assert fewer_points(asked, 26, 500, 21).n_samples == 460
+    assert fewer_points(asked, 26, 500, 3).n_samples == 400
+    assert asked.n_samples is None
+    assert fewer_points(emulator(), 26, 500, 21).n_samples == 200

@@ -24,9 +24,8 @@ from paims.emulator._missing import completed
 from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
+from paims.emulator._shared_fit import SharedFit, fewer_points, fit_shared, scaled_runs
 from paims.gp import Predictive
-from paims.sampling._sample import least_n_samples
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
@@ -38,9 +37,6 @@ _FIELD = 32
 # Share of the (scaled) outputs' variance that the components have to explain, and their number.
 _EXPLAINED = 0.9998
 _MOST = 16
-# More fits than this, of so many runs each, take the fewest points that clusters can do with.
-_FITS, _MANY_RUNS = 8, 250
-_FEWEST = 400
 # Predictions that are held at once, for each of a hundred draws.
 _BLOCK_SIZE = 2**14
 # Arrays of all points, draws and outputs that there are at once (measured: 4.0).
@@ -282,8 +278,8 @@ def fit_several(
         shared = fit_shared(X, Y[:, rest], names, kept, asked, execution_of(0, 1, "all outputs"))
         residuals = shared.posterior.residuals(shared.modes[0].location)
         mapping = _mapped(output_names, shared.outputs, residuals, certain, common=True)
-        effective = shared.posterior.effective
-        why += f"; the {len(kept)} outputs count as {effective:.1f}"
+        if asked.outputs == "shared":  # else it is part of the reason
+            why += f"; the {len(kept)} outputs count as {shared.posterior.effective:.1f}"
         several = Several("shared", why, mapping, shared=shared)
     else:
         emulators = tuple(
@@ -314,7 +310,7 @@ class _FitOne:
             return emulator_of(self.asked, fit)
         rows = ~np.isnan(y)
         execution = self.execution_of(i, n, name)
-        asked = self._asked(n, int(rows.sum()))
+        asked = fewer_points(self.asked, n, int(rows.sum()), self.X.shape[1])
         with named(name):
             fit = fit_runs(self.X[rows], y[rows], self.names, asked, execution)
         one = emulator_of(self.asked, fit)
@@ -323,14 +319,6 @@ class _FitOne:
         if execution.checkpoint is not None:
             execution.checkpoint.unlink(missing_ok=True)
         return one
-
-    def _asked(self, n: int, n_runs: int) -> Emulator:
-        """What is asked of one of n fits: fewer points where many are long."""
-        if n <= _FITS or n_runs < _MANY_RUNS or self.asked.n_samples is not None:
-            return self.asked
-        asked = copy(self.asked)
-        asked.n_samples = max(_FEWEST, least_n_samples(self.X.shape[1] + 1))
-        return asked
 
 
 def predict_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,15 @@ from paims.gp._nugget import as_nugget
 from paims.gp._shared import SharedPosterior
 from paims.inference import connect_modes, find_best
 from paims.sampling import Mode, SampleResult
+from paims.sampling._sample import least_n_samples
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
 
 _MODE_MASS = 0.005
+# More outputs than this, of so many runs each, take the fewest points that clusters can do with.
+_MANY, _MANY_RUNS = 8, 250
+_FEWEST = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +184,19 @@ def shared_posterior(
     )
 
 
+def fewer_points(asked: Emulator, n_outputs: int, n_runs: int, n_inputs: int) -> Emulator:
+    """What is asked, with fewer points of the sampler where many outputs make it long.
+
+    A posterior that many outputs share is narrow; and of many that are sampled apart the error of
+    each counts less.
+    """
+    if n_outputs <= _MANY or n_runs < _MANY_RUNS or asked.n_samples is not None:
+        return asked
+    asked = copy(asked)
+    asked.n_samples = max(_FEWEST, least_n_samples(n_inputs + 1))
+    return asked
+
+
 def fit_shared(
     X: FloatArray,
     Y: FloatArray,
@@ -199,6 +217,7 @@ def fit_shared(
     asked : Emulator
     execution : Execution
     """
+    asked = fewer_points(asked, Y.shape[1], *X.shape)
     inputs, outputs, scaled, target = scaled_runs(X, Y, names, output_names, asked)
     kernels = candidates(asked.kernel)
     pilot = look(scaled, target, inputs, asked, kernels[0])
