@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -360,3 +361,22 @@ def test_many_long_fits_take_fewer_points() -> None:
     assert fewer_points(asked, 26, 500, 3).n_samples == 400
     assert asked.n_samples is None
     assert fewer_points(emulator(), 26, 500, 21).n_samples == 200
+
+
+def test_fifty_outputs_with_gaps_are_covered() -> None:
+    """Held-out outputs lie in their intervals, and not in those of a fit that hears no noise."""
+    random = np.random.default_rng(1)
+    points = random.random((60, 2))
+    hidden = [np.sin(4.0 * points[:, 0]), points[:, 0] * points[:, 1], np.cos(3.0 * points[:, 1])]
+    truth = np.column_stack(hidden) @ random.standard_normal((3, 50))
+    noisy = truth + 0.1 * random.standard_normal(truth.shape)
+    gaps = np.where(random.random((30, 50)) < 0.1, np.nan, noisy[:30])
+    found = emulator("components").fit(points[:30], gaps)
+    joint = found.predict_distribution(points[30:])
+    lower, upper = joint.interval()
+    inside = np.mean((lower <= noisy[30:]) & (noisy[30:] <= upper))
+    assert 0.91 < inside < 0.985
+    mapping = replace(found._several.mapping, noise=None)
+    quiet = replace(found._several, mapping=mapping).joint(points[30:], include_nugget=False)
+    lower, upper = quiet.interval()
+    assert np.mean((lower <= noisy[30:]) & (noisy[30:] <= upper)) < 0.85
