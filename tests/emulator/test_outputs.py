@@ -380,3 +380,12 @@ def test_fifty_outputs_with_gaps_are_covered() -> None:
     quiet = replace(found._several, mapping=mapping).joint(points[30:], include_nugget=False)
     lower, upper = quiet.interval()
     assert np.mean((lower <= noisy[30:]) & (noisy[30:] <= upper)) < 0.85
+
+
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+def test_lines_of_progress_name_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = ["squared_exponential", "matern52"]
+    emulator("separate", n_samples=100, kernel=kernels, progress=True).fit(X, Y[["a", "b"]])
+    told = capsys.readouterr().err
+    for line in ("a (1 of 2): squared_exponential", "b (2 of 2): matern52"):
+        assert f"{line}: log evidence" in told
