@@ -306,8 +306,6 @@ def leads(posterior: Posterior) -> list[Posterior]:
     posterior : Posterior
     """
     prior, nugget = posterior.prior, posterior.nugget
-    if type(posterior) is not Posterior:
-        return []
     if not (prior.uses_information or type(prior) is JointlyRobust):
         return []
     if nugget.uses_information:
@@ -322,18 +320,7 @@ def leads(posterior: Posterior) -> list[Posterior]:
     chosen = [np.asarray(rows) for rows in reversed(found)]
     if prior.uses_information and posterior.n_runs >= _SOME_RUNS:
         chosen.append(np.arange(posterior.n_runs))
-    return [
-        Posterior(
-            posterior.X[rows],
-            posterior.y[rows],
-            posterior.kernel,
-            posterior.mean,
-            robust,
-            nugget,
-            n_jobs=posterior.n_jobs,
-        )
-        for rows in chosen
-    ]
+    return [posterior.of_runs(rows, robust, nugget) for rows in chosen]
 
 
 def points_of_a_fit(n_params: int, scheme: str | Scheme = "default") -> int:

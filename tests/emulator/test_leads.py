@@ -76,9 +76,16 @@ def test_nothing_leads_to_a_prior_of_ones_own() -> None:
     assert leads(Posterior(*runs(60, 2), prior="log_normal")) == []
 
 
-def test_nothing_leads_to_several_outputs_at_once() -> None:
-    X, y = runs(60, 2)
-    assert leads(SharedPosterior(X, np.column_stack([y, y**2]))) == []
+def test_fewer_runs_lead_to_several_outputs_at_once() -> None:
+    X, y = runs(300, 12)
+    Y = np.column_stack([y, y**2, np.sqrt(y), np.where(np.arange(300) < 20, y, np.nan)])
+    shared = SharedPosterior(X, Y, prior="jointly_robust", effective=2.0)
+    (lead,) = leads(shared)
+    assert (lead.n_runs, lead.n_outputs, lead.effective) == (120, 3, 1.5)
+    rows = np.sort(np.random.default_rng(0).permutation(300)[:120])
+    np.testing.assert_array_equal(lead.Y, Y[rows, :3])
+    (lead,) = leads(SharedPosterior(*(one[:60, :2] for one in (X, Y[:, :2]))))
+    assert type(lead.prior) is JointlyRobust
 
 
 @pytest.mark.parametrize("seed", [0, 1])

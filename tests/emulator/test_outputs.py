@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from paims.emulator import JointPrediction
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
+from paims.emulator._shared_fit import fewer_points
 from paims.gp import Posterior
 from paims.sampling import CheckpointError
 
@@ -333,3 +335,57 @@ def test_a_field_with_gaps_is_learnt_nearly_as_well_as_without() -> None:
         error.append(np.sqrt(np.mean((found.predict(points[40:]) - field[40:]) ** 2)))
     assert error[1] < 1.5 * error[0]
     assert f"{np.isnan(gaps).sum()} missing values were filled in" in found.why_
+
+
+def test_errors_name_the_output() -> None:
+    few = Y.assign(b=np.where(np.arange(20) < 4, Y["b"], np.nan))
+    for way in ("auto", "separate", "shared"):
+        with pytest.raises(ValueError, match=r"Output b: Found n_samples=4 run\(s\), too few"):
+            emulator(way).fit(X, few)
+    endless = Y.assign(b=np.where(np.arange(20) == 3, np.inf, Y["b"]))
+    with pytest.raises(ValueError, match=r"contains infinity: output b in 1 run\(s\), row 3"):
+        emulator().fit(X, endless)
+    twice = pd.DataFrame(Y.to_numpy(), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="several columns of the name 'a'"):
+        emulator().fit(X, twice)
+    nothing = Y.assign(b=np.nan)
+    with pytest.raises(ValueError, match="Output b has no run with a value"):
+        emulator().fit(X, nothing)
+
+
+def test_many_long_fits_take_fewer_points() -> None:
+    asked = paims.Emulator()
+    for few in ((8, 500, 21), (26, 200, 21)):
+        assert fewer_points(asked, *few) is asked
+    assert fewer_points(asked, 26, 500, 21).n_samples == 460
+    assert fewer_points(asked, 26, 500, 3).n_samples == 400
+    assert asked.n_samples is None
+    assert fewer_points(emulator(), 26, 500, 21).n_samples == 200
+
+
+def test_fifty_outputs_with_gaps_are_covered() -> None:
+    """Held-out outputs lie in their intervals, and not in those of a fit that hears no noise."""
+    random = np.random.default_rng(1)
+    points = random.random((60, 2))
+    hidden = [np.sin(4.0 * points[:, 0]), points[:, 0] * points[:, 1], np.cos(3.0 * points[:, 1])]
+    truth = np.column_stack(hidden) @ random.standard_normal((3, 50))
+    noisy = truth + 0.1 * random.standard_normal(truth.shape)
+    gaps = np.where(random.random((30, 50)) < 0.1, np.nan, noisy[:30])
+    found = emulator("components").fit(points[:30], gaps)
+    joint = found.predict_distribution(points[30:])
+    lower, upper = joint.interval()
+    inside = np.mean((lower <= noisy[30:]) & (noisy[30:] <= upper))
+    assert 0.91 < inside < 0.985
+    mapping = replace(found._several.mapping, noise=None)
+    quiet = replace(found._several, mapping=mapping).joint(points[30:], include_nugget=False)
+    lower, upper = quiet.interval()
+    assert np.mean((lower <= noisy[30:]) & (noisy[30:] <= upper)) < 0.85
+
+
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+def test_lines_of_progress_name_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = ["squared_exponential", "matern52"]
+    emulator("separate", n_samples=100, kernel=kernels, progress=True).fit(X, Y[["a", "b"]])
+    told = capsys.readouterr().err
+    for line in ("a (1 of 2): squared_exponential", "b (2 of 2): matern52"):
+        assert f"{line}: log evidence" in told

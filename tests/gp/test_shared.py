@@ -143,3 +143,39 @@ def test_curvature_and_slope_agree_only_when_tempered() -> None:
     ratio = np.var(slopes) / np.mean(curvatures)
     assert 0.75 < ratio < 1.3
     assert ratio * m / effective > 4.0  # the control: without the power
+
+
+@pytest.mark.parametrize("kernel", ["squared_exponential", "matern52"])
+@pytest.mark.parametrize("mean", ["zero", "linear"])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_gradient_is_that_of_the_tempered_product(
+    runs: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: str, mean: str, gaps: bool
+) -> None:
+    """Truth: the gradients of the outputs' own posteriors, of which the prior's counts once."""
+    X, Y, u = runs
+    Y = Y.copy()
+    if gaps:
+        Y[3, 1] = Y[7:9, 2] = np.nan
+    u = np.vstack([u, np.full(4, np.nan)])
+    model = (kernel, mean, "log_normal")  # which does not look at the runs
+    shared = SharedPosterior(X, Y, *model, effective=1.5)
+    value, gradient = shared.value_and_gradient(u)
+    np.testing.assert_allclose(value[:-1], shared(u)[:-1], rtol=1e-8)
+    assert value[-1] == -np.inf
+    assert not gradient[-1].any()
+    rows = [~np.isnan(y) for y in Y.T]
+    each = [Posterior(X[k], y[k], *model) for k, y in zip(rows, Y.T, strict=True)]
+    total = sum(one.value_and_gradient(u[:-1])[1] for one in each)
+    nothing = SharedPosterior(X, Y, *model, effective=1e-300).value_and_gradient(u[:-1])[1]
+    truth = 0.5 * (total - 3.0 * nothing) + nothing
+    np.testing.assert_allclose(gradient[:-1], truth, rtol=1e-6, atol=1e-6)
+    again = SharedPosterior(X, Y, *model, effective=1.5, n_jobs=1).value_and_gradient(u)
+    assert again[1].tobytes() == gradient.tobytes()
+
+
+def test_there_is_no_gradient_of_a_reference_prior(
+    runs: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    X, Y, u = runs
+    with pytest.raises(NotImplementedError, match="no gradient"):
+        SharedPosterior(X, Y, prior="reference").value_and_gradient(u)

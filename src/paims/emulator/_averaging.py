@@ -197,7 +197,8 @@ def sample_kernels(
             found = comparable_evidence(posterior, output, results[-1])
             log_evidence[name], error[name] = found.log_evidence, found.error
             if execution.progress:
-                print(f"{name}: log evidence {found.log_evidence:.2f}", file=sys.stderr)
+                of = f"{execution.progress}: " if isinstance(execution.progress, str) else ""
+                print(f"{of}{name}: log evidence {found.log_evidence:.2f}", file=sys.stderr)
     evidence = KernelEvidence(log_evidence, error)
     if len(posteriors) == 1:
         return [KernelFit(posteriors[0], results[0])], evidence

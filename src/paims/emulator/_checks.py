@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -12,6 +13,17 @@ from paims._arrays import BoolArray, FloatArray
 # Outputs of equal inputs may differ by this much more than a fixed nugget allows for.
 _TOLERATED = 1e4
 _LARGEST = 4e307
+
+
+@contextmanager
+def named(output: str) -> Iterator[None]:
+    """Put the name of an output before an error about it."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise ValueError(f"Output {output}: {error}") from None
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

@@ -84,8 +84,9 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         the single best point.
     n_samples : int, optional
         Points of the sampler at each level; more are slower and more accurate. By default 800,
-        or 20 for each parameter and one where that is more; 2000 with the paper's scheme. Several
-        kernels share them, but none has fewer than 500 (or all of fewer).
+        or 20 for each parameter and one where that is more; 2000 with the paper's scheme; 400 in
+        place of 800 for more than eight outputs of 250 runs or more. Several kernels share them,
+        but none has fewer than 500 (or all of fewer).
     predictive : {"student_t", "gaussian"}
         Family of a component: exact, or the Gaussian of the same mean and variance, as in the
         paper.

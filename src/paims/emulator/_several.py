@@ -15,6 +15,7 @@ from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
 from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
+from paims.emulator._checks import named
 from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, fit_runs
@@ -23,7 +24,7 @@ from paims.emulator._missing import completed
 from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
+from paims.emulator._shared_fit import SharedFit, fewer_points, fit_shared, scaled_runs
 from paims.gp import Predictive
 
 if TYPE_CHECKING:
@@ -259,7 +260,13 @@ def fit_several(
             "Every output takes one value only, or is reproduced exactly by the trend: there is "
             "nothing to emulate."
         )
-    way, why = _choose_way(X, np.delete(Y, list(certain), axis=1), names, asked)
+    way, why = choose_way(
+        X,
+        np.delete(Y, list(certain), axis=1),
+        names,
+        [name for j, name in enumerate(output_names) if j not in certain],
+        asked,
+    )
     if way == "components":  # which can take any output that varies
         certain = {j: one for j, one in certain.items() if one.constant}
     rest = np.array([j not in certain for j in range(Y.shape[1])])
@@ -268,11 +275,11 @@ def fit_several(
     if way == "components":
         several = _as_components(Y, output_names, certain, fit_one, why)
     elif way == "shared":
-        shared = fit_shared(X, Y[:, rest], names, asked, execution_of(0, 1, "all outputs"))
+        shared = fit_shared(X, Y[:, rest], names, kept, asked, execution_of(0, 1, "all outputs"))
         residuals = shared.posterior.residuals(shared.modes[0].location)
         mapping = _mapped(output_names, shared.outputs, residuals, certain, common=True)
-        effective = shared.posterior.effective
-        why += f"; the {len(kept)} outputs count as {effective:.1f}"
+        if asked.outputs == "shared":  # else it is part of the reason
+            why += f"; the {len(kept)} outputs count as {shared.posterior.effective:.1f}"
         several = Several("shared", why, mapping, shared=shared)
     else:
         emulators = tuple(
@@ -303,28 +310,15 @@ class _FitOne:
             return emulator_of(self.asked, fit)
         rows = ~np.isnan(y)
         execution = self.execution_of(i, n, name)
-        with _named(name):
-            fit = fit_runs(self.X[rows], y[rows], self.names, self.asked, execution)
+        asked = fewer_points(self.asked, n, int(rows.sum()), self.X.shape[1])
+        with named(name):
+            fit = fit_runs(self.X[rows], y[rows], self.names, asked, execution)
         one = emulator_of(self.asked, fit)
         self.store(i, one)
         execution.remove_others(len(one.kernel_evidence_))
         if execution.checkpoint is not None:
             execution.checkpoint.unlink(missing_ok=True)
         return one
-
-
-class _named:
-    """Puts the name of an output before an error about it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if type(error) is ValueError:
-            raise ValueError(f"Output {self.name}: {error}") from None
 
 
 def predict_table(
@@ -370,8 +364,12 @@ def emulator_of(asked: Emulator, fit: Fit) -> Emulator:
     return one
 
 
-def _choose_way(
-    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator
+def choose_way(
+    X: FloatArray,
+    Y: FloatArray,
+    names: Sequence[str],
+    output_names: Sequence[str],
+    asked: Emulator,
 ) -> tuple[str, str]:
     """Which way, and why."""
     n, m = Y.shape
@@ -383,7 +381,7 @@ def _choose_way(
         return "components", f"{m} outputs of {n} runs are too many to learn one by one"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        inputs, _, scaled, target = scaled_runs(X, Y, names, asked)
+        inputs, _, scaled, target = scaled_runs(X, Y, names, output_names, asked)
     kernel = candidates(asked.kernel)[0]
     pilot = look(scaled, target, inputs, asked, kernel)
     gain = pilot.effective * gain_of_own(scaled, target, inputs, asked, kernel, pilot)

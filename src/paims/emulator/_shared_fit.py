@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from paims.emulator._averaging import (
     sample_kernels,
     sizes,
 )
-from paims.emulator._checks import check_constant_columns, check_enough_runs
+from paims.emulator._checks import check_constant_columns, check_enough_runs, named
 from paims.emulator._ensemble import Compression, Ensemble, WeightedDraws, ensemble_of_draws
 from paims.emulator._execution import Execution
 from paims.emulator._fit import Fit, prior_of
@@ -31,11 +32,15 @@ from paims.gp._nugget import as_nugget
 from paims.gp._shared import SharedPosterior
 from paims.inference import connect_modes, find_best
 from paims.sampling import Mode, SampleResult
+from paims.sampling._sample import least_n_samples
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
 
 _MODE_MASS = 0.005
+# More outputs than this, of so many runs each, take the fewest points that clusters can do with.
+_MANY, _MANY_RUNS = 8, 250
+_FEWEST = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +145,11 @@ class SharedFit:
 
 
 def scaled_runs(
-    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator
+    X: FloatArray,
+    Y: FloatArray,
+    names: Sequence[str],
+    output_names: Sequence[str],
+    asked: Emulator,
 ) -> tuple[InputScaling, tuple[OutputScaling, ...], FloatArray, FloatArray]:
     """Scaling of the inputs, of each output, and the scaled runs; NaN stays NaN."""
     inputs = InputScaling.of(X)
@@ -152,7 +161,8 @@ def scaled_runs(
     outputs = []
     for j, y in enumerate(Y.T):
         rows = ~np.isnan(y)
-        check_enough_runs(int(rows.sum()), H.shape[1], asked.mean)
+        with named(output_names[j]):
+            check_enough_runs(int(rows.sum()), H.shape[1], asked.mean)
         outputs.append(OutputScaling.of(y[rows], centre=centre))
         target[rows, j] = outputs[j].runs(y[rows])
     return inputs, tuple(outputs), scaled, target
@@ -174,8 +184,26 @@ def shared_posterior(
     )
 
 
+def fewer_points(asked: Emulator, n_outputs: int, n_runs: int, n_inputs: int) -> Emulator:
+    """What is asked, with fewer points of the sampler where many outputs make it long.
+
+    A posterior that many outputs share is narrow; and of many that are sampled apart the error of
+    each counts less.
+    """
+    if n_outputs <= _MANY or n_runs < _MANY_RUNS or asked.n_samples is not None:
+        return asked
+    asked = copy(asked)
+    asked.n_samples = max(_FEWEST, least_n_samples(n_inputs + 1))
+    return asked
+
+
 def fit_shared(
-    X: FloatArray, Y: FloatArray, names: Sequence[str], asked: Emulator, execution: Execution
+    X: FloatArray,
+    Y: FloatArray,
+    names: Sequence[str],
+    output_names: Sequence[str],
+    asked: Emulator,
+    execution: Execution,
 ) -> SharedFit:
     """Sample the hyper-parameters that all outputs have in common.
 
@@ -184,12 +212,13 @@ def fit_shared(
     X : (n, n_features) ndarray
     Y : (n, m) ndarray
         NaN where a run has no output.
-    names : sequence of str
-        One for each feature.
+    names, output_names : sequence of str
+        One for each feature, and for each output.
     asked : Emulator
     execution : Execution
     """
-    inputs, outputs, scaled, target = scaled_runs(X, Y, names, asked)
+    asked = fewer_points(asked, Y.shape[1], *X.shape)
+    inputs, outputs, scaled, target = scaled_runs(X, Y, names, output_names, asked)
     kernels = candidates(asked.kernel)
     pilot = look(scaled, target, inputs, asked, kernels[0])
     posteriors = [

@@ -35,21 +35,31 @@ def is_table(y: Any) -> bool:
 def output_names(Y: Any, n: int) -> tuple[str, ...]:
     """Names of a data frame's columns, or y1, y2, ..."""
     names = [str(name) for name in getattr(Y, "columns", ())]
-    if len(names) != n or len(set(names)) < n or not hasattr(Y, "columns"):
+    if len(names) != n:
         return tuple(f"y{j + 1}" for j in range(n))
     return tuple(names)
 
 
 def checked_outputs(X: FloatArray, Y: Any) -> FloatArray:
     """Outputs ``(n, m)``, finite or NaN."""
+    columns = [str(name) for name in getattr(Y, "columns", ())]
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"y has several columns of the name {twice[0]!r}: give each output its own name."
+        )
     values = check_array(
-        Y,
-        dtype=np.float64,
-        ensure_all_finite="allow-nan",
-        ensure_min_samples=0,
-        input_name="y",
+        Y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, input_name="y"
     )
     check_consistent_length(X, values)
+    endless = np.flatnonzero(np.isinf(values).any(axis=0))
+    if endless.size:
+        j = int(endless[0])
+        rows = np.flatnonzero(np.isinf(values[:, j]))
+        raise ValueError(
+            f"Input y contains infinity: output {output_names(Y, values.shape[1])[j]} in "
+            f"{len(rows)} run(s), row {rows[0]} first. NaN says that a run has no value."
+        )
     return np.asarray(values, dtype=np.float64)
 
 

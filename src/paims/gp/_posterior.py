@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, IndexArray
 from paims._parallel import n_threads
 from paims.gp import _twin
 from paims.gp._checks import as_float_array, check_finite, check_points, check_runs
@@ -139,6 +139,12 @@ class Posterior:
         """What tells this posterior from others of the same X, y and model: nothing here."""
         return {}
 
+    def of_runs(self, rows: IndexArray, prior: Prior, nugget: Nugget) -> Posterior:
+        """Posterior given some of the runs, with another prior: one that leads to this one."""
+        return Posterior(
+            self.X[rows], self.y[rows], self.kernel, self.mean, prior, nugget, n_jobs=self.n_jobs
+        )
+
     def __call__(self, u: Any) -> FloatArray:
         """Log posterior density, up to a constant.
 
@@ -200,18 +206,27 @@ class Posterior:
         (1, 2)
         """
         u = check_points("u", u, self.n_params)
-        if not self.has_gradient:
-            raise NotImplementedError(
-                f"There is no gradient of {self.prior!r} with {self.nugget!r}: take another prior "
-                "of the library, such as 'jointly_robust', or give yours a method gradient."
-            )
+        self._require_gradient()
         phi, nugget = self.to_physical(u)
-        z = u[:, self.n_inputs :]
         engine, *arguments = self._engine()
         core, slopes = engine.core_gradients(
             *arguments[:4], phi, nugget, self.n_jobs, arguments[4]
         )
         values = self._log_density(self._parts(u, nugget, core))
+        return self._with_slopes(u, nugget, values, slopes)
+
+    def _require_gradient(self) -> None:
+        if not self.has_gradient:
+            raise NotImplementedError(
+                f"There is no gradient of {self.prior!r} with {self.nugget!r}: take another prior "
+                "of the library, such as 'jointly_robust', or give yours a method gradient."
+            )
+
+    def _with_slopes(
+        self, u: FloatArray, nugget: FloatArray, values: FloatArray, slopes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values, and gradients in u from those of the likelihood in log phi and the nugget."""
+        z = u[:, self.n_inputs :]
         with np.errstate(all="ignore"):
             in_log_phi, in_nugget = self.prior.gradient(
                 u[:, : self.n_inputs], nugget=nugget, X=self.X, kernel=self.kernel

@@ -47,6 +47,8 @@ _BLOCK_SIZE = 250_000
 # An output that the basis leaves less of than this is one that the basis explains.
 _EXPLAINED = 1e-13
 _SHOWN = 8
+# Runs more than there are basis functions that an output needs to be part of a lead.
+_LEAST_RUNS = 4
 
 
 @dataclass(frozen=True)
@@ -152,19 +154,57 @@ class SharedPosterior(Posterior):
 
     @property
     def has_gradient(self) -> bool:
-        """No: values are all that there is."""
-        return False
+        """Whether there is :meth:`value_and_gradient`: compiled, for kernels that numbers tell."""
+        return super().has_gradient and has_form(self.kernel)
 
     @property
     def identity(self) -> dict[str, FloatArray]:
         """What tells this posterior from others of the same runs."""
         return {"Y": self.Y, "effective": np.array([self.effective])}
 
+    def of_runs(self, rows: IndexArray, prior: Prior, nugget: Nugget) -> SharedPosterior:
+        """As in the base class, of the outputs that have enough of the runs."""
+        Y = self.Y[rows]
+        enough = np.count_nonzero(~np.isnan(Y), axis=0) >= self.n_basis + _LEAST_RUNS
+        return SharedPosterior(
+            self.X[rows],
+            Y[:, enough],
+            self.kernel,
+            self.mean,
+            prior,
+            nugget,
+            effective=self.effective * float(enough.mean()),
+            n_jobs=self.n_jobs,
+        )
+
     def __call__(self, u: Any) -> FloatArray:
         """Log posterior densities ``(c,)`` of a batch ``u`` (c, n_params), up to a constant."""
         u = check_points("u", u, self.n_params)
         each = self.log_likelihoods(u)
         return self._with_priors(u, (self.effective / self.n_outputs) * each.sum(axis=1))
+
+    def value_and_gradient(self, u: Any) -> tuple[FloatArray, FloatArray]:
+        """Log posterior densities, up to a constant, and gradients in u: see the base class.
+
+        Parameters
+        ----------
+        u : (c, n_params) array_like
+        """
+        u = check_points("u", u, self.n_params)
+        self._require_gradient()
+        phi, nugget = self.to_physical(u)
+        likelihood, slopes = np.zeros(len(u)), np.zeros((len(u), self.n_inputs + 1))
+        from paims.gp import _compiled  # noqa: PLC0415 - Numba is slow to import
+
+        kernel: Any = self.kernel  # one with a form, as there is a gradient
+        for pattern in self.patterns:
+            X, H, Y = self._runs_of(pattern)
+            terms, found = _compiled.outputs_gradients(X, H, Y, kernel, phi, nugget, self.n_jobs)
+            likelihood += self._of_terms(terms, len(X)).sum(axis=1)
+            slopes += found
+        power = self.effective / self.n_outputs
+        values = self._with_priors(u, power * likelihood)
+        return self._with_slopes(u, nugget, values, power * slopes)
 
     def log_posteriors(self, u: Any) -> FloatArray:
         """Log posterior densities ``(c, m)`` that each output would have on its own."""
@@ -198,15 +238,17 @@ class SharedPosterior(Posterior):
         phi, nugget = np.where(valid[:, None], phi, 1.0), np.where(valid, nugget, 1.0)
         for pattern in self.patterns:
             X, H, Y = self._runs_of(pattern)
-            freedom = len(X) - self.n_basis
             terms = self._terms(X, H, Y, phi, nugget)
-            with np.errstate(all="ignore"):
-                found = (
-                    -0.5 * freedom * np.log(terms[:, 2:]) - 0.5 * terms[:, :2].sum(axis=1)[:, None]
-                )
-            out[:, pattern.outputs] = np.where(np.isfinite(found), found, np.nan)
+            out[:, pattern.outputs] = self._of_terms(terms, len(X))
         out[~valid] = np.nan
         return out
+
+    def _of_terms(self, terms: FloatArray, n_runs: int) -> FloatArray:
+        """Log likelihoods ``(c, k)`` of outputs that are known for the same runs."""
+        freedom = n_runs - self.n_basis
+        with np.errstate(all="ignore"):
+            found = -0.5 * freedom * np.log(terms[:, 2:]) - 0.5 * terms[:, :2].sum(axis=1)[:, None]
+        return np.where(np.isfinite(found), found, np.nan)
 
     def _terms(
         self, X: FloatArray, H: FloatArray, Y: FloatArray, phi: FloatArray, nugget: FloatArray

@@ -79,6 +79,7 @@ _run = _lanes.make_run(_version())
 _run_large = _large.make_run(_version())
 _run_gradient = _gradient.make_run(_version())
 _run_outputs = _outputs.make_run(_version())
+_run_outputs_gradient = _outputs.make_run_gradient(_version())
 
 # order, A, z, log_det and shift, see `contrasts`
 Contrasts = tuple[NDArray[np.intp], FloatArray, FloatArray, float, float]
@@ -316,6 +317,56 @@ def outputs_terms(
     _one_by_one(prepared, phi, delta, stages, (0, 0), where[-1], n_jobs)
     out[~valid] = np.nan
     return out
+
+
+def outputs_gradients(
+    X: FloatArray,
+    H: FloatArray,
+    Y: FloatArray,
+    kernel: ExponentialKernel,
+    phi: FloatArray,
+    delta: FloatArray,
+    n_jobs: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Compute the terms of several outputs, and the gradient of their summed log likelihoods.
+
+    Parameters
+    ----------
+    X, H, Y, kernel, phi, delta, n_jobs
+        As in :func:`outputs_terms`.
+
+    Returns
+    -------
+    terms : ndarray of shape (m, 2 + k)
+        As in :func:`outputs_terms`.
+    gradient : ndarray of shape (m, p + 1)
+        In log phi_1, .., log phi_p and in delta (not its logarithm); NaN where a point fails.
+    """
+    X, H, y, phi, delta = _checked(X, H, np.ascontiguousarray(Y[:, 0]), phi, delta)
+    n, q = H.shape
+    p, k = X.shape[1], Y.shape[1]
+    out, gradient = np.full((len(phi), 2 + k), np.nan), np.full((len(phi), p + 1), np.nan)
+    prepared = prepare(X, H, y, kernel)
+    if prepared is None:
+        return out, gradient
+    valid, phi, delta = _harmless(phi, delta)
+    order, A = prepared.contrasts[:2]
+    Z = np.ascontiguousarray((Y[order[: n - q]] - A @ Y[order[n - q :]]).T)
+    where = _outputs.layout(n, p, q, k)
+
+    def stages(
+        arguments: _Arguments, m: int, first: int, last: int, workspace: FloatArray
+    ) -> None:
+        lapack, runs, kind, A, _, *rest = arguments
+        _run_outputs_gradient(
+            lapack, runs, kind, A, Z, *rest, leading_dimension(n), m, first, last, where,
+            workspace, out, gradient,
+        )  # fmt: skip
+
+    _one_by_one(prepared, phi, delta, stages, (0, _outputs.N_STAGES - 1), where[-1], n_jobs)
+    failed = ~valid | ~np.isfinite(out).all(axis=1)
+    out[failed], gradient[failed] = np.nan, np.nan
+    return out, gradient
 
 
 def _checked(

@@ -46,7 +46,7 @@ def layout(n: int, p: int, q: int) -> tuple[int, ...]:
 
 
 @part
-def _projector(lapack: Addresses, w: FloatArray, L: int, A: FloatArray, a: int, ld: int) -> None:
+def projector(lapack: Addresses, w: FloatArray, L: int, A: FloatArray, a: int, ld: int) -> None:
     """Q in the place of L, and a in that of Lc^-1 C y, zero below its n entries."""
     dof, q = A.shape
     info = np.zeros(1, dtype=np.int32)
@@ -117,7 +117,7 @@ def make_run(version: int) -> Callable[..., None]:
             elif not (math.isfinite(row[0]) and math.isfinite(row[1]) and row[2] > 0.0):
                 return
             elif stage == 1:
-                _projector(lapack, w, L, A, a, ld)
+                projector(lapack, w, L, A, a, ld)
             else:
                 ratio = dof / row[2]
                 factor = slope_polynomial(polynomial, radial)
