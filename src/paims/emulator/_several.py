@@ -298,18 +298,18 @@ class _FitOne:
     store: Callable[[int, Emulator], None]
 
     def __call__(self, i: int, n: int, name: str, y: FloatArray) -> Emulator:
+        execution = self.execution_of(i, n, name)
         fit = self.finished(i)
         if fit is not None:
-            return emulator_of(self.asked, fit)
+            one = emulator_of(self.asked, fit)
+            execution.remove_all(len(one.kernel_evidence_))  # if it was killed before it could
+            return one
         rows = ~np.isnan(y)
-        execution = self.execution_of(i, n, name)
         with _named(name):
             fit = fit_runs(self.X[rows], y[rows], self.names, self.asked, execution)
         one = emulator_of(self.asked, fit)
         self.store(i, one)
-        execution.remove_others(len(one.kernel_evidence_))
-        if execution.checkpoint is not None:
-            execution.checkpoint.unlink(missing_ok=True)
+        execution.remove_all(len(one.kernel_evidence_))
         return one
 
 
