@@ -10,9 +10,11 @@ ended by itself: its draws, weights and evidence have to be those of an undistur
 bit. Ctrl-C goes to the whole group, workers included, as a terminal sends it; SIGTERM and SIGKILL
 go to the run alone, and its workers have to be gone soon after.
 
-The density is fast with one of the random states, so that most signals fall into the sampler's own
-steps (recycling, search, assembly, writing), and slow with the others, so that they fall into
-batches.
+Each run is of one of five kinds: two modes, with a fast density, so that most signals fall into
+the sampler's own steps (recycling, search, assembly, writing), or a slow one, so that they fall
+into batches; the slow one with a lead; a stiff chain of 12 parameters with a lead and gradients,
+where Hamiltonian moves are made on both legs; and a banana, whose clusters are straightened by
+maps.
 
 What was seen is appended to `benchmarks/kills.jsonl`, one line for each run; the command goes on
 where it was stopped, and several may run at once with different ``--seed``.
@@ -50,8 +52,8 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 EXECUTORS = ("none", "threads", "processes", "dask")
 _PAUSE = 3e-5  # seconds of a point, in slow runs
 _HANGS = 120.0  # seconds after which a process is taken to hang
-_SEEDS = 3  # random states of the runs
-_BLOCKED = (signal.SIGINT, signal.SIGTERM)
+_N_STIFF = 12
+_SHARES = np.array([3, 3, 3, 1, 3]) / 13  # of the kinds: one takes longer than the others
 
 
 def density(x: np.ndarray) -> np.ndarray:
@@ -67,17 +69,68 @@ def slow_density(x: np.ndarray) -> np.ndarray:
     return density(x)
 
 
-def run(seed: int, path: str | None = None, executor: Any = None) -> paims.SampleResult:
+def lead(x: np.ndarray) -> np.ndarray:
+    """Log density of something like the two modes."""
+    return 0.6 * density(x + 0.03)
+
+
+def banana(x: np.ndarray) -> np.ndarray:
+    """Log density that bends round."""
+    return -0.5 * x[:, 0] ** 2 - 0.5 * (x[:, 1] - x[:, 0] ** 2) ** 2 / 0.01
+
+
+def stiff(x: np.ndarray) -> np.ndarray:
+    """Log density of a chain of parameters, each held to the next."""
+    return stiff_gradient(x)[0]
+
+
+def stiff_gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same with its gradients."""
+    weight, links = np.linspace(1.0, 9.0, x.shape[1]), np.diff(x, axis=1)
+    gradient = -x * weight - x**3
+    gradient[:, 1:] -= 600.0 * links
+    gradient[:, :-1] += 600.0 * links
+    value = -np.sum(0.5 * weight * x**2 + 0.25 * x**4, axis=1) - 300.0 * np.sum(links**2, axis=1)
+    return value, gradient
+
+
+def stiff_lead(x: np.ndarray) -> np.ndarray:
+    """Log density of a wider chain beside it."""
+    return 0.5 * stiff(x - 0.1)
+
+
+def stiff_lead_gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same with its gradients."""
+    value, gradient = stiff_gradient(x - 0.1)
+    return 0.5 * value, 0.5 * gradient
+
+
+stiff.value_and_gradient = stiff_gradient  # type: ignore[attr-defined]
+stiff_lead.value_and_gradient = stiff_lead_gradient  # type: ignore[attr-defined]
+
+#: Kinds of runs: density, lead, corners of the box, points.
+KINDS: dict[str, tuple[str, str | None, list[float], list[float], int]] = {
+    "two modes, slow": ("slow_density", None, [-3.0] * 2, [3.0] * 2, 200),
+    "two modes, fast": ("density", None, [-3.0] * 2, [3.0] * 2, 200),
+    "lead": ("slow_density", "lead", [-3.0] * 2, [3.0] * 2, 200),
+    "lead and gradients": ("stiff", "stiff_lead", [-3.0] * _N_STIFF, [3.0] * _N_STIFF, 260),
+    "maps": ("banana", None, [-8.0] * 2, [12.0] * 2, 200),
+}
+
+
+def run(kind: str, path: str | None = None, executor: Any = None) -> paims.SampleResult:
     """Run to the end, or until it is interrupted."""
     # Other processes do not know what is in a script: by the name that they can import.
-    slow, fast = (resolve_name(f"benchmarks.kills:{name}") for name in ("slow_density", "density"))
-    box = paims.Uniform([-3.0] * 2, [3.0] * 2)
+    name, of_lead, lower, upper, n_samples = KINDS[kind]
+    target, leader = (
+        None if one is None else resolve_name(f"benchmarks.kills:{one}") for one in (name, of_lead)
+    )
     options = {} if path is None else {"checkpoint": path, "checkpoint_every": 0.02}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", paims.SamplingWarning)
         return paims.sample(
-            slow if seed % 2 else fast, box, 200, random_state=seed, progress=False,
-            executor=executor, **options,
+            target, paims.Uniform(lower, upper), n_samples, lead=leader,
+            random_state=1 + list(KINDS).index(kind), progress=False, executor=executor, **options,
         )  # fmt: skip
 
 
@@ -106,10 +159,12 @@ def executor_of(name: str, address: str | None) -> Iterator[Any]:
     }[name]
 
 
-def live(seed: int, path: str, executor: str, address: str | None, tell: int) -> None:
+def live(kind: str, path: str, executor: str, address: str | None, tell: int) -> None:
     """Be the process of a run: say when signals are welcome, and what became of it."""
-    kind = _interruptions.Interruptions
-    enter, leave, handle = kind.__enter__, kind.__exit__, kind._handle
+    # A shell makes what it starts in the background deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signals = _interruptions.Interruptions
+    enter, leave, handle = signals.__enter__, signals.__exit__, signals._handle
     place = ""
 
     def entered(self: Any) -> Any:
@@ -118,7 +173,8 @@ def live(seed: int, path: str, executor: str, address: str | None, tell: int) ->
         return result
 
     def left(self: Any, *about: Any) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)  # What comes later is not the run's.
+        # What comes later is not the run's. (To block it would leave it to the other threads.)
+        self._before = dict.fromkeys(self._before, signal.SIG_IGN)
         leave(self, *about)
 
     def handled(self: Any, number: int, frame: Any) -> None:
@@ -126,11 +182,11 @@ def live(seed: int, path: str, executor: str, address: str | None, tell: int) ->
         place = where(frame)
         handle(self, number, frame)
 
-    kind.__enter__, kind.__exit__ = entered, left  # type: ignore[assignment, method-assign]
-    kind._handle = handled  # type: ignore[method-assign]
+    signals.__enter__, signals.__exit__ = entered, left  # type: ignore[assignment, method-assign]
+    signals._handle = handled  # type: ignore[method-assign]
     try:
         with executor_of(executor, address) as made:
-            result = run(seed, path, made)
+            result = run(kind, path, made)
         if result.status.name == "converged":
             answer = digest(result)
         else:
@@ -156,14 +212,14 @@ def where(frame: Any) -> str:
 class Life:
     """A process that runs, from outside."""
 
-    def __init__(self, seed: int, path: Path, executor: str, address: str | None) -> None:
+    def __init__(self, kind: str, path: Path, executor: str, address: str | None) -> None:
         self._read, write = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             try:
                 os.setsid()
                 os.close(self._read)
-                live(seed, str(path), executor, address, write)
+                live(kind, str(path), executor, address, write)
             finally:
                 os._exit(0)
         os.close(write)
@@ -220,26 +276,26 @@ class Life:
 
 
 @cache
-def usual_seconds(seed: int, executor: str, address: str | None) -> float:
+def usual_seconds(kind: str, executor: str, address: str | None) -> float:
     """Time of a run that nothing disturbs."""
     with tempfile.TemporaryDirectory() as folder:
-        life = Life(seed, Path(folder) / "run.h5", executor, address)
+        life = Life(kind, Path(folder) / "run.h5", executor, address)
         start = time.monotonic()
         life.answer()
         return time.monotonic() - start
 
 
 def one_run(
-    name: str, executor: str, seed: int, expected: str, rng: Any, address: str | None
+    name: str, executor: str, kind: str, expected: str, rng: Any, address: str | None
 ) -> dict[str, Any]:
     """Send signals to a run until it has come to its end; what was seen."""
-    seconds = usual_seconds(seed, executor, address)
-    seen: dict[str, Any] = {"signal": name, "executor": executor, "sent": 0, "orphans": 0,
-            "lost": [], "different": 0, "places": {}}  # fmt: skip
+    seconds = usual_seconds(kind, executor, address)
+    seen: dict[str, Any] = {"signal": name, "executor": executor, "kind": kind, "sent": 0,
+            "orphans": 0, "lost": [], "different": 0, "places": {}}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
         for _ in range(12):
-            life = Life(seed, path, executor, address)
+            life = Life(kind, path, executor, address)
             if life.ended(rng.uniform(0.0, 1.2 * seconds)):
                 found = life.answer()
                 break
@@ -255,7 +311,7 @@ def one_run(
             if path.exists():
                 _checkpoint.read_checkpoint(path)  # has to be readable
         else:
-            found = Life(seed, path, executor, address).answer()
+            found = Life(kind, path, executor, address).answer()
         seen["different"] = int(found != expected)
         if found != expected:
             seen["lost"].append(found)
@@ -270,19 +326,20 @@ def records() -> list[dict[str, Any]]:
 
 
 def n_sent(name: str, executor: str) -> int:
-    """Signals of a kind so far."""
+    """Signals of a kind so far, since the sampler has leads, gradients and maps."""
     return sum(
         seen["sent"]
         for seen in records()
-        if (seen["signal"], seen["executor"]) == (name, executor)
+        if (seen["signal"], seen["executor"]) == (name, executor) and "kind" in seen
     )
 
 
 def table() -> str:
     """What was seen, in Markdown."""
     lines = [
-        "| signal | executor | signals | runs | other draws | lost | workers left |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| signal | executor | signals | of them recent | runs | other draws | lost |"
+        " workers left |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for executor in EXECUTORS:
         for name in SIGNALS:
@@ -291,8 +348,8 @@ def table() -> str:
                 sums = [sum(seen[key] for seen in own) for key in ("sent", "different", "orphans")]
                 lost = sum(len(seen["lost"]) for seen in own)
                 lines.append(
-                    f"| {name} | {executor} | {sums[0]} | {len(own)} | {sums[1]} | {lost} | "
-                    f"{sums[2]} |"
+                    f"| {name} | {executor} | {sums[0]} | {n_sent(name, executor)} | {len(own)} | "
+                    f"{sums[1]} | {lost} | {sums[2]} |"
                 )
     places = Counter[str]()
     for seen in records():
@@ -302,7 +359,17 @@ def table() -> str:
     fell = (
         ", ".join(f"{name} {n / total:.1%}" for name, n in places.most_common()) if total else ""
     )
-    return "\n".join([*lines, "", f"SIGINT and SIGTERM fell into: {fell}."])
+    of_kinds = ", ".join(
+        f"{kind} {sum(seen['sent'] for seen in records() if seen.get('kind') == kind)}"
+        for kind in KINDS
+    )
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Recent signals by kind of run: {of_kinds}. SIGINT and SIGTERM fell into: {fell}.",
+        ]
+    )
 
 
 @contextmanager
@@ -345,14 +412,14 @@ def main() -> None:
         end = time.monotonic() + arguments.seconds
         rng = np.random.default_rng(arguments.seed)
         whole = {}
-        for seed in range(_SEEDS + 1):  # the first compiles, which is not what is to be killed
-            whole[seed] = digest(run(seed))
+        for kind in [*KINDS, *KINDS]:  # the first compiles, which is not what is to be killed
+            whole[kind] = digest(run(kind))
         with cluster("dask" in arguments.executors) as address:
             for executor in arguments.executors:
                 for name in arguments.signals:
                     while n_sent(name, executor) < arguments.count and time.monotonic() < end:
-                        seed = 1 + int(rng.integers(_SEEDS))
-                        seen = one_run(name, executor, seed, whole[seed], rng, address)
+                        kind = str(rng.choice(list(KINDS), p=_SHARES))
+                        seen = one_run(name, executor, kind, whole[kind], rng, address)
                         with RECORDS.open("a") as file:
                             file.write(json.dumps(seen) + "\n")
                     print(f"{executor}, {name}: {n_sent(name, executor)} signals", flush=True)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,12 +42,17 @@ def test_this_machine_can_be_reached() -> None:
         socket.create_connection(server.getsockname(), timeout=5).close()
 
 
-@pytest.fixture
-def read_only_machine() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A copy of the package and a home that cannot be written; how to start a program there.
+# How root starts a program that has to keep to permissions: as a user without rights or, where
+# that one may not even read this Python, as root without its privileges.
+_WITHOUT_RIGHTS = (
+    ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+    ["setpriv", "--bounding-set=-all", "--inh-caps=-all"],
+)
 
-    Root can write everything, so its programs are started as a user without rights.
-    """
+
+@pytest.fixture
+def read_only_machine() -> Iterator[tuple[Path, list[str], dict[str, str]]]:
+    """A copy of the package and a home that cannot be written; a Python, and its environment."""
     machine = Path(tempfile.mkdtemp())
     shutil.copytree(
         Path(paims.__file__).parent,
@@ -55,38 +60,50 @@ def read_only_machine() -> Iterator[tuple[Path, dict[str, Any]]]:
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     (machine / "home").mkdir()
-    for folder in (machine, *(path for path in machine.rglob("*") if path.is_dir())):
+    folders = [machine, *(path for path in machine.rglob("*") if path.is_dir())]
+    for folder in folders:
         folder.chmod(0o555)
     kept = ("PATH", "LD_LIBRARY_PATH", "LANG")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment |= {"HOME": str(machine / "home"), "PYTHONPATH": str(machine / "site")}
-    options: dict[str, Any] = {"env": environment, "cwd": "/", "capture_output": True}
-    if os.getuid() == 0:
-        options |= {"user": 65534, "group": 65534, "extra_groups": []}
-        try:
-            subprocess.run([sys.executable, "-c", ""], **options, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            pytest.skip("users without rights cannot start this Python")
-    yield machine, options
-    for folder in (machine, *(path for path in machine.rglob("*") if path.is_dir())):
-        folder.chmod(0o755)
-    shutil.rmtree(machine)
+    # Ends well if it can be started and cannot write.
+    tried = f"import os, sys; sys.exit(os.access({str(machine / 'home')!r}, os.W_OK))"
+    try:
+        for before in _WITHOUT_RIGHTS if os.getuid() == 0 else ([],):
+            python = [*before, sys.executable]
+            with suppress(OSError):
+                run = subprocess.run([*python, "-c", tried], capture_output=True, check=False)
+                if run.returncode == 0:
+                    yield machine, python, environment
+                    return
+        pytest.skip("no program can be started here that may not write everything")
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+        shutil.rmtree(machine)
 
 
 @pytest.mark.parametrize("cache", [None, "home"])
 def test_neither_package_nor_home_can_be_written(
-    read_only_machine: tuple[Path, dict[str, Any]], cache: str | None
+    read_only_machine: tuple[Path, list[str], dict[str, str]], cache: str | None
 ) -> None:
-    machine, options = read_only_machine
+    machine, python, environment = read_only_machine
     if cache is not None:
-        options["env"]["NUMBA_CACHE_DIR"] = str(machine / cache)
+        environment["NUMBA_CACHE_DIR"] = str(machine / cache)
     code = (
         "import numpy as np, paims\n"
         "reference = paims.Normal([0.0], [9.0])\n"
         "result = paims.sample(lambda x: -0.5 * x[:, 0] ** 2, reference, random_state=0)\n"
         "print(paims.__file__, result.log_evidence)"
     )
-    done = subprocess.run([sys.executable, "-c", code], text=True, **options, check=False)
+    done = subprocess.run(
+        [*python, "-c", code],
+        env=environment,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     place, log_evidence = done.stdout.split()
     assert Path(place).is_relative_to(machine)

@@ -281,6 +281,13 @@ def test_what_numpy_would_take_for_numbers(case: str) -> None:
             Posterior(X, column)
 
 
+@pytest.mark.parametrize("case", list(SILENT))
+def test_what_numpy_would_take_for_numbers_in_a_table_of_outputs(case: str) -> None:
+    values, message = SILENT[case]
+    with pytest.raises(ValueError, match=f"y .*{message}"):
+        fit(X, values)
+
+
 def test_what_is_a_number_after_all() -> None:
     expected = fit().predict(X)
     # No value is masked; a double can hold the integer; true and false are 1 and 0.

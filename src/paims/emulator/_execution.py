@@ -10,6 +10,7 @@ from typing import Any
 from paims.gp import Posterior
 from paims.inference import sample_posterior
 from paims.sampling import SampleResult, Scheme
+from paims.sampling._checkpoint import FORMAT
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -55,6 +56,8 @@ class Execution:
     alike : int
         Fits like this one that are still to come, itself included, for what is said of the time
         that they take; 0 if that was said already.
+    given : Path or None
+        What the user knows the file as, where it is one of several: that of all outputs.
     """
 
     progress: bool | str = False
@@ -62,6 +65,7 @@ class Execution:
     checkpoint_every: float = 60.0
     executor: Any = None
     alike: int = 1
+    given: Path | None = None
 
     def file(self, kernel: int = 0) -> Path | None:
         """Checkpoint of the run under the i-th kernel."""
@@ -94,12 +98,25 @@ class Execution:
             executor=self.executor,
         )
         if result.status.name == "interrupted":
-            raise FitInterrupted.of(result, self.checkpoint)
+            raise FitInterrupted.of(result, self.given or self.checkpoint)
         return result
 
     def remove_others(self, n_kernels: int) -> None:
         """Remove the files of all kernels but the first, which a finished fit has no use for."""
         for i in range(1, n_kernels):
-            path = self.file(i)
-            if path is not None:
-                path.unlink(missing_ok=True)
+            _remove(self.file(i))
+
+    def remove_all(self, n_kernels: int) -> None:
+        """Remove the files of all kernels, of a fit whose result is kept elsewhere."""
+        self.remove_others(n_kernels)
+        _remove(self.file())
+
+
+def _remove(path: Path | None) -> None:
+    """Remove a file, if it says of itself that it is a checkpoint of the sampler."""
+    if path is None or not path.is_file():
+        return
+    with path.open("rb") as file:
+        ours = file.read(64).startswith(f"{FORMAT} ".encode())
+    if ours:
+        path.unlink(missing_ok=True)

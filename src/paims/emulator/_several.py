@@ -305,19 +305,19 @@ class _FitOne:
     store: Callable[[int, Emulator], None]
 
     def __call__(self, i: int, n: int, name: str, y: FloatArray) -> Emulator:
+        execution = self.execution_of(i, n, name)
         fit = self.finished(i)
         if fit is not None:
-            return emulator_of(self.asked, fit)
+            one = emulator_of(self.asked, fit)
+            execution.remove_all(len(one.kernel_evidence_))  # if it was killed before it could
+            return one
         rows = ~np.isnan(y)
-        execution = self.execution_of(i, n, name)
         asked = fewer_points(self.asked, n, int(rows.sum()), self.X.shape[1])
         with named(name):
             fit = fit_runs(self.X[rows], y[rows], self.names, asked, execution)
         one = emulator_of(self.asked, fit)
         self.store(i, one)
-        execution.remove_others(len(one.kernel_evidence_))
-        if execution.checkpoint is not None:
-            execution.checkpoint.unlink(missing_ok=True)
+        execution.remove_all(len(one.kernel_evidence_))
         return one
 
 

@@ -23,6 +23,7 @@ from paims.emulator._estimator import Emulator
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._several import Several
+from paims.emulator._several_values import check_several, check_told
 from paims.emulator._shared_fit import SharedFit, shared_posterior
 from paims.emulator._storage import (
     _get_arrays,
@@ -34,7 +35,6 @@ from paims.emulator._storage import (
     get_emulator,
     put_emulator,
 )
-from paims.emulator._stored_values import demand
 from paims.sampling import Mode
 
 _MODE_ARRAYS = ("location", "mean", "sd")
@@ -71,7 +71,8 @@ def get_several(file: Any) -> Emulator:
     """Read an emulator of several outputs."""
     emulator = Emulator(**{k: decode(v) for k, v in get_json(file, "settings").items()})
     about = get_json(file, "several")
-    emulator.n_features_in_ = int(about["n_features"])
+    check_told(about)
+    emulator.n_features_in_ = about["n_features"]
     if about["feature_names"] is not None:
         emulator.feature_names_in_ = np.array(about["feature_names"], dtype=object)
     arrays = _get_arrays(file, "map")
@@ -81,13 +82,10 @@ def get_several(file: Any) -> Emulator:
         arrays["residuals"],
         arrays.get("loadings"),
         arrays.get("noise"),
-        bool(about["common"]),
+        about["common"],
     )
-    for name, values in arrays.items():
-        demand(bool(np.isfinite(values).all()), f"its {name} are not finite")
-    demand(len(mapping.scalings) == len(mapping.names), "it has lost scalings of outputs")
     stored = file["emulators"]
-    emulators = tuple(get_emulator(stored[str(i)]) for i in range(int(about["n_emulators"])))
+    emulators = tuple(get_emulator(stored[str(i)]) for i in range(about["n_emulators"]))
     several = Several(
         about["way"],
         about["why"],
@@ -97,6 +95,7 @@ def get_several(file: Any) -> Emulator:
         {int(j): _get_certain(value, emulator) for j, value in about["certain"].items()},
         float(about["explained"]),
     )
+    check_several(several, emulator.n_features_in_)
     emulator._set_several(several)
     return emulator
 
@@ -116,7 +115,7 @@ def _get_certain(value: dict[str, Any], emulator: Emulator) -> CertainOutput:
     return CertainOutput(
         value["name"],
         np.array(value["beta"]),
-        bool(value["constant"]),
+        value["constant"],
         emulator.mean,
         InputScaling(
             np.array(inputs["exponent"], dtype=np.int64),

@@ -16,7 +16,18 @@ from paims.emulator._fit import Fit
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.sampling import SampleResult
 
-__all__ = ["check_about", "check_fit", "check_provenance", "check_scaling", "demand"]
+__all__ = [
+    "are_texts",
+    "check_about",
+    "check_fit",
+    "check_output",
+    "check_provenance",
+    "check_result",
+    "check_scaling",
+    "check_weighted",
+    "demand",
+    "is_number",
+]
 
 # Of the largest and of the least double.
 _MAX_EXPONENT = 1100
@@ -72,7 +83,10 @@ def are_texts(values: Any) -> bool:
 def check_scaling(n_features: int, inputs: InputScaling, output: OutputScaling) -> None:
     """Raise if no runs could have been scaled like this; no prediction would notice."""
     for name, values in (("lower", inputs.lower), ("width", inputs.width)):
-        demand(values.shape == (n_features,), f"the {name} of its inputs is not one row")
+        demand(
+            values.shape == (n_features,) and values.dtype.kind == "f",
+            f"the {name} of its inputs is not one row of numbers",
+        )
         demand(bool(np.isfinite(values).all()), f"the {name} of its inputs is not finite")
     demand(bool((inputs.width >= 0.0).all()), "an input has a negative width")
     exponents = np.asarray(inputs.exponent)
@@ -80,10 +94,22 @@ def check_scaling(n_features: int, inputs: InputScaling, output: OutputScaling) 
         exponents.shape == (n_features,) and exponents.dtype.kind in "iu",
         "the exponent of its inputs is no row of integers",
     )
-    for value in (*exponents.tolist(), output.exponent):
-        demand(type(value) is int and abs(value) <= _MAX_EXPONENT, f"a unit in it is 2^{value!r}")
+    for value in exponents.tolist():
+        _demand_exponent(value)
+    check_output(output)
+
+
+def check_output(output: OutputScaling) -> None:
+    """Raise if no output could have been scaled like this."""
+    _demand_exponent(output.exponent)
+    demand(is_number(output.scale), "the scale of its output is no number")
     demand(0.0 < output.scale < np.inf, f"the scale of its output is {output.scale}")
+    demand(is_number(output.shift), "the shift of its output is no number")
     demand(bool(np.isfinite(output.shift)), f"the shift of its output is {output.shift}")
+
+
+def _demand_exponent(value: Any) -> None:
+    demand(type(value) is int and abs(value) <= _MAX_EXPONENT, f"a unit in it is 2^{value!r}")
 
 
 def check_fit(fit: Fit) -> None:
@@ -112,6 +138,7 @@ def check_fit(fit: Fit) -> None:
 
 
 def check_result(result: SampleResult, n_params: int) -> None:
+    """Raise if a sample has lost something, or says what none could."""
     check_weighted("sample", result.draws, result.weights, n_params)
     fields = set(result.levels.dtype.names or ())
     demand(fields >= _OF_LEVELS, "the levels of its sample have lost what they say")
@@ -119,17 +146,21 @@ def check_result(result: SampleResult, n_params: int) -> None:
         demand(is_number(getattr(result, name)), f"the {name} of its sample is no number")
     demand(are_texts(result.warnings), "a warning of its sample is no text")
     demand(result.log_density.shape == result.weights.shape, "its sample has lost densities")
+    demand(result.log_density.dtype.kind == "f", "a log density of its sample is no number")
     demand(not np.isnan(result.log_density).any(), "a log density of its sample is NaN")
     if result.posterior is not None:
         check_result(result.posterior, n_params)
 
 
 def check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: int) -> None:
+    """Raise if draws with weights are none."""
     demand(len(weights) > 0, f"its {what} is empty")
     demand(
         weights.ndim == 1 and draws.shape == (len(weights), n_params),
         f"its {what} has draws of shape {draws.shape} and weights of shape {weights.shape}",
     )
+    for values in (draws, weights):
+        demand(values.dtype.kind == "f", f"its {what} is not made of real numbers")
     demand(bool(np.isfinite(draws).all()), f"a draw of its {what} is not finite")
     demand(bool((weights >= 0.0).all()), f"a weight of its {what} is negative or NaN")
     total = float(weights.sum())
@@ -137,5 +168,6 @@ def check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: 
 
 
 def demand(condition: bool, otherwise: str) -> None:
+    """Raise with what is wrong unless a condition holds."""
     if not condition:
         raise ValueError(otherwise)

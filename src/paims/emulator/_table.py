@@ -109,6 +109,7 @@ def _executions(execution: Execution) -> Callable[[int, int, str], Execution]:
             checkpoint_every=execution.checkpoint_every,
             executor=execution.executor,
             alike=n if i == 0 else 0,
+            given=execution.checkpoint,
         )
 
     return of

@@ -22,16 +22,18 @@ def check_values(settings: dict[str, Any], progress: Progress, journal: Journal)
     _require(_is_count(seed), f"its random_state is {seed!r}")
     _check_counts(progress.counts)
     _check_betas(progress.infos)
+    n_params = len(settings.get("names") or ())
     for entry in journal.entries:
+        n = len(entry.known)
+        # Each with its gradient, where that was asked for.
         _require(
-            entry.values.shape == entry.known.shape and entry.values.ndim == 1,
+            entry.values.shape in ((n,), (n, 1 + n_params)) and entry.known.ndim == 1,
             "its journal has values of another number than points",
         )
         states = np.isin(entry.known, (UNKNOWN, KNOWN, REJECTED))
         _require(bool(states.all()), "its journal has values of an unknown kind")
-        there = entry.values[entry.known != UNKNOWN]
-        _require(not np.any(there == np.inf), "its journal has infinite densities")
-    n_params = len(settings.get("names") or ())
+        there = entry.values.reshape(n, -1)[entry.known != UNKNOWN]
+        _require(not np.any(there[:, :1] == np.inf), "its journal has infinite densities")
     for state in (progress.state, progress.at_one):
         if state is not None:
             _check_state(state, n_params, progress.infos)

@@ -388,7 +388,8 @@ def _sweeps(
     """Sweep until the chains have moved enough; ``candidates`` are those of the first sweep.
 
     Where that takes more than a few sweeps, the mixtures may be to blame: one that has a cluster
-    across two modes hardly moves a chain however often. They are made anew from the chains' states.
+    across two modes hardly moves a chain however often. They are made anew from the chains'
+    states.
     """
     n_params = chains.points.theta.shape[1]
     sweeps: list[_Sweep] = []

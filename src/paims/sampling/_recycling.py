@@ -117,7 +117,7 @@ class Recycled:
             return 0.0, 0.0
         total = [float(self.weight[rows].sum()) for rows in own]
         variance = [
-            replicate_variance(self.weight[rows], self.replicate[rows]) / max(part, 1e-300) ** 2
+            replicate_variance(self.weight[rows], self.replicate[rows]) / max(part, 1e-150) ** 2
             for rows, part in zip(own, total, strict=True)
         ]
         with np.errstate(divide="ignore"):

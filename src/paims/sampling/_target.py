@@ -50,6 +50,10 @@ class Entry:
         shape = (len(theta), 1 + theta.shape[1]) if sloped else (len(theta),)
         return Entry(digest, np.full(shape, np.nan), np.full(len(theta), UNKNOWN, np.uint8))
 
+    def fits(self, digest: str, sloped: bool) -> bool:
+        """Whether it is of a batch of these points, with gradients or without."""
+        return self.digest == digest and (self.values.ndim == 2) == sloped
+
     @property
     def missing(self) -> Array:
         """Rows that are still to be evaluated."""
@@ -85,7 +89,9 @@ class Journal:
     def begin(self, theta: Array, density: Density) -> Entry:
         """Return the entry of the next batch: one from before, or a blank one."""
         digest = hashlib.sha256(np.ascontiguousarray(theta).tobytes()).hexdigest()
-        if self.place < len(self.entries) and self.entries[self.place].digest != digest:
+        if self.place < len(self.entries) and not self.entries[self.place].fits(
+            digest, density.sloped
+        ):
             # Another machine or version of NumPy may round differently. The level is whole
             # without its journal, so nothing but time is lost.
             del self.entries[self.place :]
