@@ -11,6 +11,7 @@ from benchmarks.functions import comparison, named, weights
 from benchmarks.functions.cases import CASES, CHOOSING, INPUTS, SHOWING
 from benchmarks.functions.comparison import METHODS, OURS
 from benchmarks.peers.cells import Record
+from benchmarks.peers.designs import NILSON_KUUSK
 from benchmarks.peers.report import Columns, Row, table
 from benchmarks.real.summary import GOALS, _verdict, of
 
@@ -135,12 +136,23 @@ def worst_ratio(records: Sequence[Record]) -> tuple[float, str]:
     return worst, where
 
 
-def verdicts(records: Sequence[Record]) -> list[Row]:
+def beside_singles(weighed: Sequence[Record]) -> list[Row]:
+    """The single kernels beside the default, which are mixtures of the same fits."""
+    rows = {row["way"]: row for row in weighing(weighed, CASES, weights.KERNELS)}
+    return [
+        {"method": name, "nlpd": rows[name]["nlpd"], "mine": rows[weights.DEFAULT]["nlpd"]}
+        for name in weights.SMOOTH
+        if name in rows
+    ]
+
+
+def verdicts(records: Sequence[Record], weighed: Sequence[Record] = ()) -> list[Row]:
     """Goals, what was found, and whether that reaches them."""
     rows = {row["method"]: row for row in overall(records)}
     if MINE not in rows:
         return []
     mine = rows[MINE]
+    rows |= {row["method"]: row for row in beside_singles(weighed)}
     better, shown = [], []
     for method, row in rows.items():
         if method in SINGLE or method not in OURS:
@@ -167,8 +179,8 @@ def named_verdicts(records: Sequence[Record]) -> list[Row]:
     for case, field, goal in (
         (named.BRANIN, "least", 0.90),
         (named.FRIEDMAN, "nlpd", -3.45),
-        (named.NILSON_KUUSK, "nlpd", -2.63),
-        (named.NILSON_KUUSK, "coverage", 0.92),
+        (NILSON_KUUSK, "nlpd", -2.63),
+        (NILSON_KUUSK, "coverage", 0.92),
     ):
         if case in rows:
             value, low = rows[case][field], field == "nlpd"
@@ -206,7 +218,7 @@ def report(records: Iterable[Record]) -> str:
     compared, weighed, apart = (
         of(records, part.__name__) for part in (comparison, weights, named)
     )
-    goals = verdicts(compared) + named_verdicts(apart)
+    goals = verdicts(compared, weighed) + named_verdicts(apart)
     parts = [table(goals, GOALS)] if goals else []
     if compared:
         parts.append("**All methods**, each beside ours on what both were tried on.")

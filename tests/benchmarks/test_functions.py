@@ -13,6 +13,8 @@ from benchmarks.functions import __main__ as command
 from benchmarks.functions import cases, comparison, named, summary, weights
 from benchmarks.peers.cells import Cell, Record, Store
 
+from paims import datasets
+
 
 def record(method: str, case: str, nlpd: float, rmse: float = 0.1, **values: Any) -> Record:
     cell = Cell(comparison.__name__, method, case, "", 0)
@@ -116,6 +118,18 @@ def test_ways_are_shown_by_halves() -> None:
     assert summary.report(records).count("Ways to weigh kernels") == 2
 
 
+def test_single_kernels_are_beside_the_default_of_the_same_fits() -> None:
+    cell = Cell(weights.__name__, "paims", "Franke1", weights.KERNELS, 0)
+    nlpd = {weights.DEFAULT: -1.0, "matern72": -1.5, "chosen": -9.0}
+    scores = {"rmse": 0.1, "crps": 0.1, "coverage": 0.9}
+    ways = {way: {"nlpd": value, **scores} for way, value in nlpd.items()}
+    weighed: list[Record] = [{**cell.__dict__, "status": "ok", "ways": ways}]
+    records = [record("paims", "Franke1", -7.0)]
+    assert summary.beside_singles(weighed) == [{"method": "matern72", "nlpd": -1.5, "mine": -1.0}]
+    (first, *_) = summary.verdicts(records, weighed)
+    assert (first["found"], first["verdict"]) == ("matern72 -1.500 (ours there -1.000)", "missed")
+
+
 def test_only_common_designs_are_compared() -> None:
     peer = "gpmp, Matérn 7/2"
     records = [
@@ -159,7 +173,7 @@ def test_named_runs_are_measured_in_their_units(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(
         named, "fit_and_score", lambda *arguments: {"nlpd": -1.0, "data": arguments[2]}
     )
-    monkeypatch.setattr(named.datasets, "load_nilson_kuusk", lambda: SimpleNamespace(y_test=truth))
+    monkeypatch.setattr(datasets, "load_nilson_kuusk", lambda: SimpleNamespace(y_test=truth))
     cells = list(named.cells())
     assert len(cells) == 2 * (12 + 10 + 3)
     found = {cell.case: named.measure(cell) for cell in cells}
