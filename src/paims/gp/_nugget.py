@@ -132,7 +132,7 @@ class SpikeSlabNugget(NuggetPrior):
 
     Parameters
     ----------
-    low, high : float, default 1e-12 and 1e-5
+    low, high : float, default 1e-10 and 1e-5
         a and b. Smooth functions of few inputs are predicted the better the smaller the nugget
         (CurrinSine of ``benchmarks.functions``: RMSE 0.002 with a = 1e-8, 0.0006 with 1e-12), down
         to where matrices are no longer factorised; from b on a nugget is noise.
@@ -142,7 +142,7 @@ class SpikeSlabNugget(NuggetPrior):
 
     name = "spike_slab"
 
-    def __init__(self, low: float = 1e-12, high: float = 1e-5, probability: float = 0.1) -> None:
+    def __init__(self, low: float = 1e-10, high: float = 1e-5, probability: float = 0.1) -> None:
         if not LOWER_BOUND <= low < high <= 1.0:
             raise ValueError(
                 f"low and high must be such that {LOWER_BOUND} <= low < high <= 1; "
