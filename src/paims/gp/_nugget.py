@@ -134,8 +134,8 @@ class SpikeSlabNugget(NuggetPrior):
     ----------
     low, high : float, default 1e-10 and 1e-5
         a and b. Smooth functions of few inputs are predicted the better the smaller the nugget
-        (CurrinSine of ``benchmarks.functions``: RMSE 0.002 with a = 1e-8, 0.0006 with 1e-12), down
-        to where matrices are no longer factorised; from b on a nugget is noise.
+        (CurrinSine of ``benchmarks.functions``: RMSE 0.0021 with a = 1e-8, 0.0011 with 1e-10), but
+        with still smaller ones small runs of the sampler miss some; from b on a nugget is noise.
     probability : float, default 0.1
         w, prior probability of the spike.
     """
