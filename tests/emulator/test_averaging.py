@@ -55,8 +55,6 @@ def both(runs: Runs) -> paims.Emulator:
     return fit(runs)
 
 
-# The wrong kernel's posterior is flat where the nugget is tiny: 300 points may say that it is hard.
-@pytest.mark.filterwarnings("ignore::paims.SamplingWarning")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("truth", ["squared_exponential", "matern32"])
 def test_finds_the_kernel_that_made_the_data(truth: str, seed: int) -> None:

