@@ -2,7 +2,7 @@
 
 The functions need the package `uqtestfuns`, the peers theirs: `make bench-functions` has both;
 peers that are not installed are left out. `--weights` fits the kernels one by one and scores all
-ways to weigh them.
+ways to weigh them; `--named` has the sets of runs with goals of their own, which need no package.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from typing import Any
 
-from benchmarks.functions import comparison, weights
+from benchmarks.functions import comparison, named, weights
 from benchmarks.functions.cases import CASES, INPUTS
 from benchmarks.functions.summary import report
 from benchmarks.peers.cells import Cell, Store
@@ -26,8 +27,9 @@ def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.functions", description=__doc__)
     made.add_argument("--weights", action="store_true", help="only the ways to weigh kernels")
+    made.add_argument("--named", action="store_true", help="only the named sets of runs")
     made.add_argument("--setting", default="", help="of the ways: kernels, or wider")
-    made.add_argument("--case", nargs="+", default=CASES, choices=CASES, metavar="FUNCTION")
+    made.add_argument("--case", nargs="+", choices=(*CASES, *named.DESIGNS), metavar="FUNCTION")
     made.add_argument("--most-inputs", type=int, default=20, help="functions of at most so many")
     made.add_argument("--design", nargs="+", type=int, help="numbers of designs, from 0")
     made.add_argument("--method", default="", help="regular expression found in a method's name")
@@ -40,14 +42,19 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def module(given: argparse.Namespace) -> Any:
+    """What is measured."""
+    return named if given.named else weights if given.weights else comparison
+
+
 def chosen(given: argparse.Namespace) -> list[Cell]:
     """Cells that the options leave."""
-    every = weights.cells() if given.weights else comparison.cells()
+    every = module(given).cells()
     return [
         cell
         for cell in every
-        if cell.case in given.case
-        and INPUTS[cell.case] <= given.most_inputs
+        if (given.case is None or cell.case in given.case)
+        and INPUTS.get(cell.case, 0) <= given.most_inputs
         and (given.design is None or cell.seed in given.design)
         and re.search(given.method, cell.method)
         and re.search(given.setting, cell.setting)
@@ -69,7 +76,7 @@ def main() -> None:
     if given.list:
         print("\n".join(str(cell) for cell in cells))
         return
-    if not installed("uqtestfuns"):
+    if not given.named and not installed("uqtestfuns"):
         options.error("the functions need the package uqtestfuns: make bench-functions has it")
     packages = {method: package for method, (_, package, _) in comparison.METHODS.items()}
     missing = {method for method, package in packages.items() if not installed(package)}
@@ -79,7 +86,7 @@ def main() -> None:
     run(
         [cell for cell in cells if cell.method not in missing],
         store,
-        given.limit or (weights if given.weights else comparison).LIMIT,
+        given.limit or module(given).LIMIT,
         retry=given.retry,
         again=given.again,
     )

@@ -34,10 +34,10 @@ SLOW_INPUTS = 6
 
 
 def cells() -> Iterator[Cell]:
-    """Every method on every design; the first design of all functions first."""
-    for design in range(DESIGNS):
-        for case in CASES:
-            for method in METHODS:
+    """Every method on every design: a process serves all designs of a method on a function."""
+    for case in CASES:
+        for method in METHODS:
+            for design in range(DESIGNS):
                 yield Cell(__name__, method, case, "", design)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.functions import comparison, weights
+from benchmarks.functions import comparison, named, weights
 from benchmarks.functions.cases import CASES, CHOOSING, INPUTS, SHOWING
 from benchmarks.functions.comparison import METHODS, OURS
 from benchmarks.peers.cells import Record
+from benchmarks.peers.designs import NILSON_KUUSK
 from benchmarks.peers.report import Columns, Row, table
 from benchmarks.real.summary import GOALS, _verdict, of
 
@@ -24,11 +25,22 @@ OVERALL: Columns = (
     ("failed", "lost", "d"),
     ("nlpd", "nlpd", ".3f"),
     ("nlpd of paims on these", "mine", ".3f"),
+    ("paims has the lower", "won", ".0%"),
     ("CRPS", "crps", ".4f"),
     ("RMSE", "rmse", ".4f"),
     ("95 % covers", "coverage", ".3f"),
     ("least of a function", "least", ".3f"),
     ("processor seconds, median", "seconds", ".1f"),
+)
+NAMED: Columns = (
+    ("runs", "case", "s"),
+    ("kernel", "setting", "s"),
+    ("designs", "designs", "d"),
+    ("nlpd", "nlpd", ".3f"),
+    ("RMSE", "rmse", ".4f"),
+    ("95 % covers", "coverage", ".3f"),
+    ("least of a design", "least", ".3f"),
+    ("processor seconds", "cpu_seconds", ".1f"),
 )
 WEIGHING: Columns = (
     ("weights", "way", "s"),
@@ -57,21 +69,43 @@ def means(rows: Sequence[Row]) -> Row:
 
 
 def overall(records: Sequence[Record]) -> list[Row]:
-    """One row for each method, the best first, beside ours on what the method was tried on."""
-    mine = {(r["case"], r["seed"]): r for r in records if r["method"] == MINE}
+    """One row for each method, the best first, beside ours on the same functions and designs.
+
+    A design that ours was not tried on does not count.
+    """
+    mine = {
+        (r["case"], r["seed"]): r for r in records if r["method"] == MINE and r["status"] == "ok"
+    }
     rows = []
     for method in METHODS:
         own = [r for r in records if r["method"] == method]
+        own = [r for r in own if (r["case"], r["seed"]) in mine]
         ended = [r for r in own if r["status"] == "ok"]
         if not ended:
             continue
         row = {"method": method, "failed": len(own) - len(ended)} | means(ended)
         row["seconds"] = float(np.median([r["cpu_seconds"] for r in ended]))
-        same = [mine.get((r["case"], r["seed"])) for r in ended]
-        beside = [r for r in same if r is not None and r["status"] == "ok"]
-        row["mine"] = float(np.mean(over_functions(beside, "nlpd"))) if beside else None
+        beside = [mine[r["case"], r["seed"]] for r in ended]
+        row["mine"] = float(np.mean(over_functions(beside, "nlpd")))
+        won = [a["nlpd"] < b["nlpd"] for a, b in zip(beside, ended, strict=True)]
+        row["won"] = float(np.mean(won)) if method != MINE else None
         rows.append(row)
     return sorted(rows, key=lambda row: row["nlpd"])
+
+
+def on_common(records: Sequence[Record]) -> list[Row]:
+    """The same on what ours, the single kernels and the quick peers all ended on."""
+    tried = [m for m in METHODS if m != comparison.SLOW]
+    ended: dict[str, set[tuple[str, int]]] = {}
+    for r in records:
+        if r["status"] == "ok" and r["method"] in tried:
+            ended.setdefault(r["method"], set()).add((r["case"], r["seed"]))
+    if len(ended) < 2:
+        return []
+    common = set.intersection(*ended.values())
+    return overall(
+        [r for r in records if (r["case"], r["seed"]) in common and r["method"] in tried]
+    )
 
 
 def weighing(records: Sequence[Record], names: Sequence[str], setting: str) -> list[Row]:
@@ -102,17 +136,28 @@ def worst_ratio(records: Sequence[Record]) -> tuple[float, str]:
     return worst, where
 
 
-def verdicts(records: Sequence[Record]) -> list[Row]:
+def beside_singles(weighed: Sequence[Record]) -> list[Row]:
+    """The single kernels beside the default, which are mixtures of the same fits."""
+    rows = {row["way"]: row for row in weighing(weighed, CASES, weights.KERNELS)}
+    return [
+        {"method": name, "nlpd": rows[name]["nlpd"], "mine": rows[weights.DEFAULT]["nlpd"]}
+        for name in weights.SMOOTH
+        if name in rows
+    ]
+
+
+def verdicts(records: Sequence[Record], weighed: Sequence[Record] = ()) -> list[Row]:
     """Goals, what was found, and whether that reaches them."""
     rows = {row["method"]: row for row in overall(records)}
     if MINE not in rows:
         return []
     mine = rows[MINE]
+    rows |= {row["method"]: row for row in beside_singles(weighed)}
     better, shown = [], []
     for method, row in rows.items():
         if method in SINGLE or method not in OURS:
-            better.append(row["mine"] is not None and row["mine"] < row["nlpd"])
-            shown.append(f"{method} {row['nlpd']:.3f} (ours there {row['mine'] or np.nan:.3f})")
+            better.append(row["mine"] < row["nlpd"])
+            shown.append(f"{method} {row['nlpd']:.3f} (ours there {row['mine']:.3f})")
     ratio, where = worst_ratio(records)
     covers, least = mine["coverage"], mine["least"]
     return [
@@ -125,6 +170,29 @@ def verdicts(records: Sequence[Record]) -> list[Row]:
         _verdict("coverage 0.93 to 0.97 in the mean", f"{covers:.3f}", 0.93 <= covers <= 0.97),
         _verdict("no function covered less than 0.80", f"{least:.3f}", least >= 0.80),
     ]
+
+
+def named_verdicts(records: Sequence[Record]) -> list[Row]:
+    """Goals of the named sets of runs, and the price of three kernels."""
+    rows = {row["case"]: row for row in named.rows(records) if row["setting"] == named.DEFAULT}
+    found = []
+    for case, field, goal in (
+        (named.BRANIN, "least", 0.90),
+        (named.FRIEDMAN, "nlpd", -3.45),
+        (NILSON_KUUSK, "nlpd", -2.63),
+        (NILSON_KUUSK, "coverage", 0.92),
+    ):
+        if case in rows:
+            value, low = rows[case][field], field == "nlpd"
+            text = f"{case}: {'nlpd <=' if low else 'covers at least'} {goal:.2f}"
+            reached = value <= goal if low else value >= goal
+            found.append(_verdict(text, f"{value:.3f}", reached))
+    ratios = named.times(records)
+    if ratios:
+        shown = ", ".join(f"{case} {ratio:.2f}" for case, ratio in ratios.items())
+        text = "time of the default at most that of the squared exponential alone"
+        found.append(_verdict(text, shown, max(ratios.values()) <= 1.0))
+    return found
 
 
 def by_function(records: Sequence[Record]) -> str:
@@ -147,13 +215,25 @@ def by_function(records: Sequence[Record]) -> str:
 def report(records: Iterable[Record]) -> str:
     """The whole page."""
     records = list(records)
-    compared, weighed = (of(records, part.__name__) for part in (comparison, weights))
-    parts = [table(verdicts(compared), GOALS)] if compared else []
+    compared, weighed, apart = (
+        of(records, part.__name__) for part in (comparison, weights, named)
+    )
+    goals = verdicts(compared, weighed) + named_verdicts(apart)
+    parts = [table(goals, GOALS)] if goals else []
     if compared:
-        parts.append("**All methods**, each on what it was tried on; means over functions.")
+        parts.append("**All methods**, each beside ours on what both were tried on.")
         parts.append(table(overall(compared), OVERALL))
+        common = on_common(compared)
+        if common:
+            parts.append("**On the functions and designs that all of these ended on.**")
+            parts.append(table(common, OVERALL))
         parts.append("**nlpd** by function.")
         parts.append(by_function(compared))
+    if apart:
+        parts.append(
+            "**Named runs**; the nlpd of Nilson and Kuusk's is in the units of their data."
+        )
+        parts.append(table(named.rows(apart), NAMED))
     halves = (("decided by", CHOOSING), ("shown on", SHOWING))
     for setting in weights.SETTINGS:
         for title, names in halves:

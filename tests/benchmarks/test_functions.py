@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.functions import __main__ as command
-from benchmarks.functions import cases, comparison, summary, weights
+from benchmarks.functions import cases, comparison, named, summary, weights
 from benchmarks.peers.cells import Cell, Record, Store
+
+from paims import datasets
 
 
 def record(method: str, case: str, nlpd: float, rmse: float = 0.1, **values: Any) -> Record:
@@ -116,6 +118,70 @@ def test_ways_are_shown_by_halves() -> None:
     assert summary.report(records).count("Ways to weigh kernels") == 2
 
 
+def test_single_kernels_are_beside_the_default_of_the_same_fits() -> None:
+    cell = Cell(weights.__name__, "paims", "Franke1", weights.KERNELS, 0)
+    nlpd = {weights.DEFAULT: -1.0, "matern72": -1.5, "chosen": -9.0}
+    scores = {"rmse": 0.1, "crps": 0.1, "coverage": 0.9}
+    ways = {way: {"nlpd": value, **scores} for way, value in nlpd.items()}
+    weighed: list[Record] = [{**cell.__dict__, "status": "ok", "ways": ways}]
+    records = [record("paims", "Franke1", -7.0)]
+    assert summary.beside_singles(weighed) == [{"method": "matern72", "nlpd": -1.5, "mine": -1.0}]
+    (first, *_) = summary.verdicts(records, weighed)
+    assert (first["found"], first["verdict"]) == ("matern72 -1.500 (ours there -1.000)", "missed")
+
+
+def test_only_common_designs_are_compared() -> None:
+    peer = "gpmp, Matérn 7/2"
+    records = [
+        record("paims", "Franke1", -2.0), record("paims", "Franke2", -1.0),
+        record(peer, "Franke1", -2.5), record(peer, "Franke3", 9.0),
+        record(peer, "Franke2", 5.0, status="failed"),
+    ]  # fmt: skip
+    rows = {row["method"]: row for row in summary.overall(records)}
+    assert (rows[peer]["nlpd"], rows[peer]["mine"], rows[peer]["failed"]) == (-2.5, -2.0, 1)
+    assert (rows[peer]["won"], rows["paims"]["won"]) == (0.0, None)
+    common = {row["method"]: row for row in summary.on_common(records)}
+    assert common["paims"]["nlpd"] == -2.0
+    assert common["paims"]["designs"] == common[peer]["designs"] == 1
+    assert summary.on_common(records[:2]) == []
+
+
+def test_named_runs() -> None:
+    def row(case: str, design: int, setting: str, **values: float) -> Record:
+        cell = Cell(named.__name__, "paims", case, setting, design)
+        found = {"nlpd": -3.0, "rmse": 0.1, "coverage": 0.95, "cpu_seconds": 2.0}
+        return {**cell.__dict__, "status": "ok", **found, **values}
+
+    records = [
+        row(named.BRANIN, 0, named.DEFAULT, coverage=0.5),
+        row(named.BRANIN, 1, named.DEFAULT, cpu_seconds=9.0),  # alone, so without a ratio
+        row(named.BRANIN, 0, named.SINGLE, cpu_seconds=4.0, coverage=0.1),
+        row(named.FRIEDMAN, 0, named.DEFAULT, nlpd=-3.5),
+    ]
+    assert named.times(records) == {named.BRANIN: 0.5}
+    first = named.rows(records)[0]
+    assert (first["designs"], first["least"], first["coverage"]) == (2, 0.5, 0.725)
+    found = [(row["goal"], row["verdict"]) for row in summary.named_verdicts(records)]
+    assert [verdict for _, verdict in found] == ["missed", "reached", "reached"]
+    assert "Named runs" in summary.report(records)
+
+
+def test_named_runs_are_measured_in_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth = np.array([0.0, 6.0])
+    monkeypatch.setattr(named, "warm_up", lambda *arguments: None)
+    monkeypatch.setattr(named, "runs", lambda case, design: case)
+    monkeypatch.setattr(
+        named, "fit_and_score", lambda *arguments: {"nlpd": -1.0, "data": arguments[2]}
+    )
+    monkeypatch.setattr(datasets, "load_nilson_kuusk", lambda: SimpleNamespace(y_test=truth))
+    cells = list(named.cells())
+    assert len(cells) == 2 * (12 + 10 + 3)
+    found = {cell.case: named.measure(cell) for cell in cells}
+    assert found["nilson_kuusk"]["nlpd"] == pytest.approx(-1.0 + np.log(3.0))
+    assert found[named.FRIEDMAN]["nlpd"] == -1.0
+    assert found[named.BRANIN]["data"].X.shape == (15, 2)
+
+
 def test_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +193,7 @@ def test_the_command(
     listed = run("--list", "--design", "0", "--most-inputs", "1", "--method", "^paims$")
     assert len(listed.splitlines()) == 7
     assert len(run("--list", "--weights", "--case", "Franke1").splitlines()) == 20
+    assert len(run("--list", "--named").splitlines()) == 50
     monkeypatch.setattr(command, "PAGE", tmp_path / "functions.md")
     store = Store(tmp_path / "functions.jsonl")
     made = record("paims", "Franke1", -2.0)
