@@ -17,6 +17,7 @@ RELIABLE_K = 0.7
 SETTLED_K = 0.5
 HEAVY_K = 0.6  # what is said to be heavy: the estimate itself is uncertain by about 0.1
 _USEFUL = 0.1
+_ENDED_K = 0.55  # what the k of a tail that ends early counts as at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +89,16 @@ class Recycled:
 
     @cached_property
     def pareto_k(self) -> float:
-        """Shape of the tail of the weights; see :func:`pareto_k`."""
-        return pareto_k(self.log_weight)
+        """Shape of the tail of the weights; see :func:`pareto_k`.
+
+        Where two populations of points have weights of different size, as where a mode was found
+        late, the fit takes the larger ones for a tail without end. Where truncated importance
+        sampling (Ionides 2008) would cut no weight, at 1 / sqrt(n) of all, the tail has ended
+        before any counts.
+        """
+        k = pareto_k(self.log_weight)
+        ended = np.max(self.weight, initial=0.0) < 1.0 / np.sqrt(max(len(self.log_weight), 1))
+        return min(k, _ENDED_K) if ended else k
 
     @property
     def reliable(self) -> bool:
