@@ -60,7 +60,7 @@ def test_nothing_is_lost(
     def density(x: Floats) -> Any:
         nonlocal calls
         calls += 1
-        return fault(x) if calls >= 9 else two_modes(x)
+        return fault(x) if calls >= 9 and len(x) > 1 else two_modes(x)
 
     with pytest.raises(kind, match=text):
         sample(density, path)

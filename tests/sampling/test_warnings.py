@@ -54,8 +54,10 @@ def test_weights_that_cannot_be_relied_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(result.draws) == 400
     # the path's own evidence, with its larger error
     assert abs(result.log_evidence) < 5 * result.log_evidence_error
-    sizes = [*result.levels["effective_size"], result.effective_size]
-    variance = sum(1 / size - 1 / 400 for size in sizes)
+    levels = result.levels
+    memory = np.clip(np.nan_to_num(levels["correlation"]), 0.0, 0.95)
+    each = (1 / levels["effective_size"] - 1 / 400) * (1 + memory) / (1 - memory)
+    variance = each.sum() + 1 / result.effective_size - 1 / 400
     assert result.log_evidence_error == pytest.approx(np.sqrt(variance), rel=1e-6)
     mean = np.mean(np.exp(result.island_log_evidence))
     assert result.log_evidence == pytest.approx(np.log(mean))

@@ -19,6 +19,8 @@ what is kept for the slopes in the place of K0 is b(t) exp(-t), and h_i is s_i.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from paims._arrays import FloatArray
@@ -136,22 +138,33 @@ def _correlation(
     n_pairs: int,
     p: int,
     polynomial: FloatArray,
-    slope: FloatArray,
-    radial: bool,
     w: FloatArray,
     at: int,
 ) -> tuple[Vector, Vector]:
-    """K0 of a pair at four points, or what stands for it in the slopes; and K0 - 1."""
+    """K0 of a pair at four points, and K0 - 1."""
     exponent, growth = splat(0.0), splat(0.0)
-    if radial:
-        for k in range(p):
-            s = scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
-            exponent = add(exponent, s)
-        return decayed_radially(polynomial, slope, exponent)
     for k in range(p):
         t = scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k))
         exponent, growth = times_factor(exponent, growth, polynomial, t)
     return decayed(exponent, growth)
+
+
+@inline
+def _radial_correlation(
+    terms: FloatArray,
+    pair: int,
+    n_pairs: int,
+    p: int,
+    polynomial: FloatArray,
+    slope: FloatArray,
+    w: FloatArray,
+    at: int,
+) -> tuple[Vector, Vector]:
+    """What stands for K0 in the slopes of a radial kernel; and K0 - 1."""
+    square = splat(0.0)
+    for k in range(p):
+        square = add(square, scaled(splat(terms[k * n_pairs + pair]), load(w, at + LANES * k)))
+    return decayed_radially(polynomial, slope, square)
 
 
 @inline
@@ -179,7 +192,58 @@ def _fill_diagonal(w: FloatArray, D: int, shape: Shape, value: Vector, pad: Vect
         store(w, D + i * (ld + LANES), value if real else pad)
 
 
-@part
+def _make_fill(radial: bool) -> Callable[..., None]:
+    """Compile for either kind of kernel: with both in one loop, neither keeps to the registers."""
+
+    @part
+    def fill(
+        terms: FloatArray,
+        p: int,
+        polynomial: FloatArray,
+        slope: FloatArray,
+        w: FloatArray,
+        point: int,
+        shape: Shape,
+        shift: float,
+        slopes: bool,
+        D: int,
+        K0: int,
+    ) -> None:
+        """As below, for one kind of kernel."""
+        n = shape[0]
+        ld = LANES * shape[3]
+        n_pairs = n * (n - 1) // 2
+        zero, one = splat(0.0), splat(1.0)
+        delta = load(w, point + LANES * p)
+        sign, offset = one, splat(1.0 - shift)
+        diagonal, pad = add(offset, delta), one
+        if slopes:
+            sign = where_less(splat(DOMINANT), delta, splat(-1.0), zero)
+            offset = mul(sign, offset)
+            diagonal, pad = where_less(sign, zero, offset, delta), zero
+        pair = 0
+        for j in range(n):
+            for i in range(j + 1, n):
+                if radial:
+                    value, less_one = _radial_correlation(
+                        terms, pair, n_pairs, p, polynomial, slope, w, point
+                    )
+                else:
+                    value, less_one = _correlation(terms, pair, n_pairs, p, polynomial, w, point)
+                if K0 >= 0 and not slopes:
+                    store(w, K0 + LANES * pair, value)
+                _place(w, D, ld, shape, j, i, fma(sign, less_one, offset))
+                pair += 1
+        _fill_diagonal(w, D, shape, diagonal, pad)
+
+    return fill
+
+
+_fill_product = _make_fill(False)
+_fill_radial = _make_fill(True)
+
+
+@inline
 def fill_correlation(
     terms: FloatArray,
     p: int,
@@ -200,28 +264,10 @@ def fill_correlation(
     only what is not a multiple of I matters. For all but small nuggets, -(K0 - shift 1 1') takes
     its place: where the nugget dominates, it has the digits that the other form has lost.
     """
-    n = shape[0]
-    ld = LANES * shape[3]
-    n_pairs = n * (n - 1) // 2
-    zero, one = splat(0.0), splat(1.0)
-    delta = load(w, point + LANES * p)
-    sign, offset = one, splat(1.0 - shift)
-    diagonal, pad = add(offset, delta), one
-    if slopes:
-        sign = where_less(splat(DOMINANT), delta, splat(-1.0), zero)
-        offset = mul(sign, offset)
-        diagonal, pad = where_less(sign, zero, offset, delta), zero
-    pair = 0
-    for j in range(n):
-        for i in range(j + 1, n):
-            value, less_one = _correlation(
-                terms, pair, n_pairs, p, polynomial, slope, radial, w, point
-            )
-            if K0 >= 0 and not slopes:
-                store(w, K0 + LANES * pair, value)
-            _place(w, D, ld, shape, j, i, fma(sign, less_one, offset))
-            pair += 1
-    _fill_diagonal(w, D, shape, diagonal, pad)
+    if radial:
+        _fill_radial(terms, p, polynomial, slope, w, point, shape, shift, slopes, D, K0)
+    else:
+        _fill_product(terms, p, polynomial, slope, w, point, shape, shift, slopes, D, K0)
 
 
 @part
