@@ -13,7 +13,7 @@ from paims.sampling._recycling import Batch
 from paims.sampling._scheme import Scheme
 from paims.sampling._target import Points, Target
 
-_N_AFTER_LEAD = 200  # points of an island that chains of Hamiltonian moves keep at least
+_N_AFTER_LEAD = 150  # points of an island that chains of Hamiltonian moves keep at least
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 
@@ -68,9 +68,12 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
 
 
 def _thinned(state: State, rows: Array) -> Array:
-    """Every other point, if that leaves enough: each density costs more than the one before."""
-    enough = max(_N_AFTER_LEAD, 2.5 * state.points.theta.shape[1])
-    return rows[::2] if state.leapt and len(rows) >= 2 * enough else rows
+    """Half of the points, if that leaves enough: each density costs more than the one before."""
+    enough = max(_N_AFTER_LEAD, int(2.5 * state.points.theta.shape[1]))
+    n_kept = max(len(rows) // 2, enough)
+    if not state.leapt or n_kept >= len(rows):
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, n_kept).round().astype(np.int64)]
 
 
 def _check_support(state: State, target: Target) -> None:
