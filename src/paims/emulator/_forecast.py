@@ -20,6 +20,7 @@ from paims._parallel import n_threads
 from paims.gp import Posterior
 from paims.inference import density, leads, points_of_a_fit, reference
 from paims.sampling import Scheme
+from paims.sampling._crossing import kept_after_lead
 from paims.sampling._scheme import default_scheme
 
 # Evaluations of a run for each point of the population: for each parameter on the way from the
@@ -66,12 +67,14 @@ def expected_evaluations(
     size = points_of_a_fit(n_params, scheme) if n_samples is None else n_samples
     ahead = [] if isinstance(scheme, str) and scheme == "paper" else leads(posterior)
     found = []
+    leaping = size
     for number, one in enumerate([*ahead, posterior]):
         if n_params >= _MANY_PARAMS and one.has_gradient:
-            each = _GRADIENT * _LEAPS[number > 0] * (0.5 if number else 1.0)
+            leaping = 2 * kept_after_lead(leaping // 2, n_params) if number else leaping
+            found.append((one, _GRADIENT * _LEAPS[number > 0] * leaping))
         else:
             each = _AFTER_LEAD if number else _ON_THE_WAY * n_params
-        found.append((one, each * size))
+            found.append((one, each * size))
     return found
 
 

@@ -67,12 +67,19 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
     return begun
 
 
+def kept_after_lead(n_points: int, n_params: int) -> int:
+    """How many of an island's chains of Hamiltonian moves go on: half, if that leaves enough.
+
+    Each density costs more than the one before.
+    """
+    enough = max(_N_AFTER_LEAD, int(2.5 * n_params))
+    return min(n_points, max(n_points // 2, enough))
+
+
 def _thinned(state: State, rows: Array) -> Array:
-    """Half of the points, if that leaves enough: each density costs more than the one before."""
-    enough = max(_N_AFTER_LEAD, int(2.5 * state.points.theta.shape[1]))
-    n_kept = max(len(rows) // 2, enough)
-    if not state.leapt or n_kept >= len(rows):
+    if not state.leapt:
         return rows
+    n_kept = kept_after_lead(len(rows), state.points.theta.shape[1])
     return rows[np.linspace(0, len(rows) - 1, n_kept).round().astype(np.int64)]
 
 
