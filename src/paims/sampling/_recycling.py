@@ -92,12 +92,12 @@ class Recycled:
         """Shape of the tail of the weights; see :func:`pareto_k`.
 
         Where two populations of points have weights of different size, as where a mode was found
-        late, the fit takes the larger ones for a tail without end. Where truncated importance
-        sampling (Ionides 2008) would cut no weight, at 1 / sqrt(n) of all, the tail has ended
-        before any counts.
+        late, the fit takes the larger ones for a tail without end. Where no weight is half as
+        large as those that truncated importance sampling would cut (Ionides 2008), 1 / sqrt(n) of
+        all, the tail has ended before any counts.
         """
         k = pareto_k(self.log_weight)
-        ended = np.max(self.weight, initial=0.0) < 1.0 / np.sqrt(max(len(self.log_weight), 1))
+        ended = np.max(self.weight, initial=0.0) < 0.5 / np.sqrt(max(len(self.log_weight), 1))
         return min(k, _ENDED_K) if ended else k
 
     @property
