@@ -35,7 +35,7 @@ from paims.sampling._recycling import (
     recycle,
     replicate_variance,
 )
-from paims.sampling._target import Target
+from paims.sampling._target import Points, Target
 
 REFERENCE = paims.Normal([0.0, 0.0], 4.0)
 TARGET = target_of(TOY.log_density, REFERENCE)
@@ -395,3 +395,27 @@ class TestParetoK:
         log_weight = np.full(1000, -800.0)
         log_weight[0] = 0.0
         assert pareto_k(log_weight) > RELIABLE_K
+
+
+def recycled_of(weight: Floats) -> Recycled:
+    n = len(weight)
+    points = Points(np.zeros((n, 1)), np.zeros(n), np.zeros(n), np.arange(n) % 2)
+    return Recycled(points, np.log(weight / weight.sum()), np.arange(n) % 4)
+
+
+def test_a_tail_that_has_ended_is_not_heavy() -> None:
+    # A mode that was found late: its points weigh more, and differ among themselves.
+    rng = np.random.default_rng(0)
+    late = 3.0 * np.minimum(rng.pareto(1.0, 400) + 1.0, 20.0)
+    weight = np.concatenate([rng.uniform(0.5, 1.0, 50_000), late])
+    sample = recycled_of(weight)
+    assert pareto_k(sample.log_weight) > 0.7
+    assert sample.pareto_k == 0.55
+    # One weight of half the size that truncation would cut, and it has not.
+    ceiling = 0.5 * weight.sum() / np.sqrt(len(weight))
+    assert recycled_of(np.append(weight, 1.05 * ceiling)).pareto_k > 0.7
+
+
+def test_a_tail_without_end_stays_heavy() -> None:
+    weight = np.random.default_rng(1).pareto(1.0, 20_000) + 1.0
+    assert recycled_of(weight).pareto_k > 0.7
