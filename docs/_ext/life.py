@@ -29,8 +29,8 @@ BEFORE = [
 LEVEL = [
     ("sampling/_level.py", "next_level"),
     ("sampling/_path.py", "next_beta"),
-    ("sampling/_level.py", "_mixtures"),
-    ("sampling/_level.py", "_candidates"),
+    ("sampling/_markers.py", "marker_mixtures"),
+    ("sampling/_sweeps.py", "draw_candidates"),
     ("sampling/_transition.py", "step"),
     ("sampling/_recycling.py", "recycle"),
 ]

@@ -19,7 +19,7 @@ from paims.sampling import SampleResult, _clusters, default_scheme
 from paims.sampling._bend import Bend, Coordinate, entered, fit_bend
 from paims.sampling._checkpoint import read_checkpoint
 from paims.sampling._clusters import fit_clusters
-from paims.sampling._level import _mixtures
+from paims.sampling._markers import marker_mixtures
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._warp import Warp
 
@@ -247,12 +247,12 @@ class TestRuns:
         weight = np.full(len(state.points), 2.0 / len(state.points))
         box = np.array([0.0, -1.0]), np.array([6.0, 30.0])
         given = state, 1.0, weight, replace(default_scheme(), bending=1.0)
-        *_, plain = _mixtures(*given, np.random.default_rng(0))
-        *_, bent = _mixtures(*given, np.random.default_rng(0), box)
+        *_, plain = marker_mixtures(*given, np.random.default_rng(0))
+        *_, bent = marker_mixtures(*given, np.random.default_rng(0), box)
         assert bent > plain
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_clusters, "fit_bend", lambda *_: (BEND, 99.0))
-            *_, unbent = _mixtures(*given, np.random.default_rng(0), box)
+            *_, unbent = marker_mixtures(*given, np.random.default_rng(0), box)
         assert unbent == plain
 
     def test_any_number_of_threads(self) -> None:

@@ -11,15 +11,10 @@ from tests.sampling.kit import TOY, Floats, labelled_markers, points_of, wide_ta
 from tests.sampling.test_level import PAPER, SCHEME, stepped
 
 from paims.sampling import Scheme
-from paims.sampling import _level as level
-from paims.sampling._level import (
-    _candidates,
-    _correlation,
-    _islands_in_turn,
-    _sweep,
-    next_level,
-)
+from paims.sampling import _sweeps
+from paims.sampling._level import next_level
 from paims.sampling._proposal import MarkerMixture
+from paims.sampling._sweeps import _sweep, correlation_of, draw_candidates, islands_in_turn
 from paims.sampling._target import Target
 from paims.sampling._transition import Kernel, Outcome, Proposed
 
@@ -87,10 +82,10 @@ class TestChains:
             return Proposed(points_of(x, log_p, log_p), log_p, log_p)
 
         flat = np.zeros(500)
-        found = _correlation(of(a, flat), of(b, flat))
+        found = correlation_of(of(a, flat), of(b, flat))
         assert found == pytest.approx(np.corrcoef(a[:, 1], b[:, 1])[0, 1])
         log_p = rng.standard_normal(500)
-        assert _correlation(of(a, log_p), of(b, log_p)) == pytest.approx(1.0)
+        assert correlation_of(of(a, log_p), of(b, log_p)) == pytest.approx(1.0)
 
 
 class TestSweep:
@@ -99,7 +94,7 @@ class TestSweep:
     LENGTHS = np.array([3, 1, 2])
 
     def islands_in_turn(self) -> Any:
-        return _islands_in_turn(np.zeros(3, dtype=np.int64), self.LENGTHS)
+        return islands_in_turn(np.zeros(3, dtype=np.int64), self.LENGTHS)
 
     def mixture(self) -> MarkerMixture:
         rng = np.random.default_rng(0)
@@ -117,13 +112,13 @@ class TestSweep:
             no = np.zeros(len(state), dtype=bool)
             return candidate, Outcome(local, ~no, no)
 
-        monkeypatch.setattr(level, "step", step)
+        monkeypatch.setattr(_sweeps, "step", step)
         mixture, target = self.mixture(), wide_target()
         start = Proposed.of(
             target.evaluate(TOY.sample(3, np.random.default_rng(1))), 1.0, (mixture,)
         )
         kernel, rng = kernel_of(mixture, target, PAPER), np.random.default_rng(2)
-        candidates = _candidates(self.islands_in_turn(), kernel, rng)
+        candidates = draw_candidates(self.islands_in_turn(), kernel, rng)
         after, _ = _sweep(start, self.LENGTHS, candidates, kernel, rng)
         (batch,) = candidates.batches
         assert [len(theta) for theta in used] == [3, 2, 1]
@@ -137,12 +132,12 @@ class TestSweep:
             no = np.zeros(len(old), dtype=bool)
             return Proposed(moved, old.log_p, old.log_p_hat), Outcome(local, no, no)
 
-        monkeypatch.setattr(level, "step", step)
+        monkeypatch.setattr(_sweeps, "step", step)
         mixture, target = self.mixture(), wide_target()
         x = np.array([[0.0, 10.0], [0.0, 20.0], [0.0, 30.0]])
         start = Proposed.of(target.evaluate(x), 1.0, (mixture,))
         kernel, rng = kernel_of(mixture, target, PAPER), np.random.default_rng(2)
-        candidates = _candidates(self.islands_in_turn(), kernel, rng)
+        candidates = draw_candidates(self.islands_in_turn(), kernel, rng)
         after, _ = _sweep(start, self.LENGTHS, candidates, kernel, rng)
         found = sorted(map(tuple, after.points.theta.tolist()))
         # the start itself is never recorded: every state comes after a transition
@@ -174,7 +169,7 @@ class TestSweep:
 
         monkeypatch.setattr(MarkerMixture, "sample", sample)
         kernel, rng = kernel_of(mixture, target, SCHEME), np.random.default_rng(2)
-        candidates = _candidates(start.points.island, kernel, rng)
+        candidates = draw_candidates(start.points.island, kernel, rng)
         _, (outcome,) = _sweep(start, lengths, candidates, kernel, rng)
         theta, marker = drawn[0]
         ratio = TOY.log_density(theta) - mixture.markers.log_p[marker]

@@ -18,7 +18,8 @@ from tests.sampling.kit import TOY, Floats, mean_z, on_islands, target_of, wide_
 import paims
 from paims.sampling import Scheme, default_scheme
 from paims.sampling import _level as level
-from paims.sampling._level import State, next_level
+from paims.sampling._level import next_level
+from paims.sampling._state import State
 from paims.sampling._target import Target
 
 # Chains with both stages; at temperature 1 a recycled sample would take their place.
@@ -68,13 +69,13 @@ def test_a_population_with_its_own_markers_shrinks() -> None:
 
 def test_islands_that_see_themselves_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     # The same two islands, each with its own markers: what crossing them is for.
-    crossed = level._mixtures
+    crossed = level.marker_mixtures
 
     def own(*arguments: Any) -> Any:
         mixtures, metrics, efficiency = crossed(*arguments)
         return mixtures[::-1], metrics[::-1], efficiency
 
-    monkeypatch.setattr(level, "_mixtures", own)
+    monkeypatch.setattr(level, "marker_mixtures", own)
     assert mean_z(shrinkage(THRICE)) < -8.0
 
 

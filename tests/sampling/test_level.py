@@ -11,18 +11,12 @@ from tests.sampling.kit import TOY, Floats, points_of, target_of
 
 import paims
 from paims.sampling import Scheme, default_scheme, paper_scheme
-from paims.sampling._level import (
-    State,
-    _described,
-    _markers,
-    _mixtures,
-    first_state,
-    next_level,
-    renew,
-)
+from paims.sampling._level import first_state, next_level, renew
+from paims.sampling._markers import _described, _markers, marker_mixtures
 from paims.sampling._path import log_incremental_weights, log_tempered
 from paims.sampling._proposal import Markers
 from paims.sampling._recycling import Recycled
+from paims.sampling._state import State
 from paims.sampling._target import Points, Target
 
 SCHEME = default_scheme(1)
@@ -148,7 +142,7 @@ class TestMarkers:
         _, states = stepped(1)
         scheme = replace(SCHEME, shrinking=shrinking)
         beta = 0.05
-        mixtures, _, _ = _mixtures(
+        mixtures, _, _ = marker_mixtures(
             states[0], beta, self.weights(states[0], beta), scheme, np.random.default_rng(0)
         )
         owners = theta_of(states[0])
@@ -232,7 +226,7 @@ class TestMarkers:
         spreads = []
         for state in states:
             weights = self.weights(state, state.beta + 0.01)
-            (mixture,), _, efficiency = _mixtures(
+            (mixture,), _, efficiency = marker_mixtures(
                 state, state.beta + 0.01, weights, PAPER, np.random.default_rng()
             )
             assert efficiency == 0.0  # there is always a second stage

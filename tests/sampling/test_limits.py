@@ -21,7 +21,7 @@ from tests import targets
 from tests.sampling.kit import Floats, reference_of
 
 import paims
-from paims.sampling import _assembly, _level, default_scheme
+from paims.sampling import _assembly, _markers, default_scheme
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._recycling import Recycled
 
@@ -238,7 +238,7 @@ class TestBetweenEvaluations:
         np.testing.assert_array_equal(resumed.weights, whole.weights)
 
     def test_in_a_level(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.signalling(_level, "fit_clusters", 4, signal.SIGINT, monkeypatch)
+        self.signalling(_markers, "fit_clusters", 4, signal.SIGINT, monkeypatch)
         result = stopped("interrupted from the keyboard")
         assert result.levels["level"].tolist() == [1]
 

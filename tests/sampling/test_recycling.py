@@ -24,7 +24,7 @@ from tests.sampling.kit import (
 import paims
 from paims.sampling import _proposal as proposal
 from paims.sampling import default_scheme
-from paims.sampling._level import State, next_level
+from paims.sampling._level import next_level
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._recycling import (
     RELIABLE_K,
@@ -35,6 +35,7 @@ from paims.sampling._recycling import (
     recycle,
     replicate_variance,
 )
+from paims.sampling._state import State
 from paims.sampling._target import Points, Target
 
 REFERENCE = paims.Normal([0.0, 0.0], 4.0)

@@ -13,7 +13,7 @@ from tests.sampling.kit import TOY, Floats
 import paims
 from paims.sampling import SampleResult, Status
 from paims.sampling._assembly import level_table
-from paims.sampling._level import LevelInfo
+from paims.sampling._state import LevelInfo
 
 
 def result_of(draws: Floats, weights: Floats | None = None, **changes: object) -> SampleResult:

@@ -14,9 +14,10 @@ from tests.sampling.kit import TOY, Floats, on_islands, reference_of, target_of
 import paims
 from paims.sampling import SampleResult, Status, _recycling, default_scheme
 from paims.sampling import _assembly as assembling
-from paims.sampling._level import Progress, State, next_level
+from paims.sampling._level import next_level
 from paims.sampling._recycling import Batch, Recycled
 from paims.sampling._scheme import Plan
+from paims.sampling._state import Progress, State
 from paims.sampling._target import Target
 
 

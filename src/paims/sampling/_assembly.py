@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from paims._arrays import Array, IntArray
-from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._path import (
     effective_size,
     log_incremental_weights,
@@ -18,6 +17,7 @@ from paims.sampling._path import (
 from paims.sampling._recycling import HEAVY_K, RELIABLE_K, Recycled, recycle
 from paims.sampling._result import Origin, SampleResult, Status
 from paims.sampling._scheme import Plan, Scheme
+from paims.sampling._state import LevelInfo, Progress, State
 from paims.sampling._target import Counts, Points, Target
 
 # Share of the points below which Hamiltonian moves have left more than a recycled sample.

@@ -41,13 +41,13 @@ from paims.sampling._bend import Bend
 from paims.sampling._checkpoint_checks import check_values
 from paims.sampling._clusters import Clusters
 from paims.sampling._density import Density
-from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._periodic import Circles
 from paims.sampling._proposal import MarkerMixture, Markers
 from paims.sampling._recycling import Batch
 from paims.sampling._result import SamplingWarning
 from paims.sampling._scheme import upgraded_settings
 from paims.sampling._search import SearchInfo
+from paims.sampling._state import LevelInfo, Progress, State
 from paims.sampling._target import Counts, Entry, Journal, Points, Slopes, Target
 
 FORMAT = "paims-checkpoint"

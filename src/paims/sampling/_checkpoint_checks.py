@@ -8,8 +8,8 @@ import numpy as np
 
 from paims._arrays import Array
 from paims._sealed import SealError
-from paims.sampling._level import LevelInfo, Progress, State
 from paims.sampling._proposal import MarkerMixture
+from paims.sampling._state import LevelInfo, Progress, State
 from paims.sampling._target import KNOWN, REJECTED, UNKNOWN, Counts, Journal, Points
 
 _COUNTS = ("n_evaluations", "n_nan", "n_rejected")

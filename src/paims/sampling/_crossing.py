@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from paims._arrays import Array
-from paims.sampling._level import State, TooFewAliveError, require_alive
+from paims.sampling._level import TooFewAliveError, require_alive
 from paims.sampling._path import normalised, systematic
 from paims.sampling._recycling import Batch
 from paims.sampling._scheme import Scheme
+from paims.sampling._state import State
 from paims.sampling._target import Points, Target
 
 _N_AFTER_LEAD = 150  # points of an island that chains of Hamiltonian moves keep at least

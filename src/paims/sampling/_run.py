@@ -20,9 +20,6 @@ from paims.sampling._crossing import cross_over
 from paims.sampling._density import DensityError
 from paims.sampling._interruptions import Interruptions, Terminated
 from paims.sampling._level import (
-    LevelInfo,
-    Progress,
-    State,
     TooFewAliveError,
     find_missed,
     first_state,
@@ -32,6 +29,7 @@ from paims.sampling._level import (
 from paims.sampling._recycling import recycle
 from paims.sampling._result import SampleResult, SamplingWarning, Status
 from paims.sampling._scheme import Plan, Scheme
+from paims.sampling._state import LevelInfo, Progress, State
 from paims.sampling._target import Limits, Points, StopSampling, Target
 from paims.sampling._workers import evaluating
 

@@ -20,7 +20,6 @@ from paims.sampling._checkpoint import (
     whole_path,
 )
 from paims.sampling._density import Density, LogDensity
-from paims.sampling._level import Progress
 from paims.sampling._lock import only_run
 from paims.sampling._periodic import as_circles
 from paims.sampling._references import as_reference
@@ -35,6 +34,7 @@ from paims.sampling._scheme import (
     plan_of,
     stored_reference,
 )
+from paims.sampling._state import Progress
 from paims.sampling._target import Target
 
 # Cheap densities, and what gives values with their gradients.
