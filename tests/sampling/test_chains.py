@@ -10,8 +10,7 @@ import pytest
 from tests.sampling.kit import TOY, Floats, labelled_markers, points_of, wide_target
 from tests.sampling.test_level import PAPER, SCHEME, stepped
 
-from paims.sampling import Scheme
-from paims.sampling import _sweeps
+from paims.sampling import Scheme, _sweeps
 from paims.sampling._level import next_level
 from paims.sampling._proposal import MarkerMixture
 from paims.sampling._sweeps import _sweep, correlation_of, draw_candidates, islands_in_turn
