@@ -11,6 +11,7 @@ from benchmarks.functions.cases import CASES, DESIGNS, runs
 from benchmarks.peers.cells import Cell
 from benchmarks.peers.emulators import adapter, fit_and_score, warm_up
 from benchmarks.real.comparison import worded
+from paims.gp import SpikeSlabNugget
 
 LIMIT = 600.0
 # Method: its adapter in `benchmarks.peers.emulation`, its package, and options of the adapter.
@@ -20,6 +21,8 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "paims, Matérn 7/2": ("paims", "paims", {"kernel": "matern72"}),
     "paims, Matérn 5/2": ("paims", "paims", {"kernel": "matern52"}),
     "paims, best point": ("paims", "paims", {"goal": "map"}),
+    "paims, spike from 1e-8": ("paims", "paims", {"nugget_prior": SpikeSlabNugget(1e-8)}),
+    "paims, spike from 1e-10": ("paims", "paims", {"nugget_prior": SpikeSlabNugget(1e-10)}),
     "scikit-learn, 10 restarts": ("scikit_learn", "scikit-learn", {"restarts": 10}),
     "gpmp, Matérn 7/2": ("gpmp", "gpmp", {"p": 3}),
     "gpmp, Matérn 7/2, constant trend": ("gpmp", "gpmp", {"p": 3, "mean": "constant"}),
@@ -27,6 +30,8 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "BoTorch, fully Bayesian": ("botorch", "botorch", {}),
 }
 OURS = tuple(method for method in METHODS if method.startswith("paims"))
+#: What the default decides by the number of inputs.
+SPIKES = ("paims, spike from 1e-8", "paims, spike from 1e-10")
 #: Sampled by others, which takes long: on the first design of the functions of up to so many
 #: inputs.
 SLOW = "BoTorch, fully Bayesian"

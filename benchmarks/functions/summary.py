@@ -95,7 +95,7 @@ def overall(records: Sequence[Record]) -> list[Row]:
 
 def on_common(records: Sequence[Record]) -> list[Row]:
     """The same on what ours, the single kernels and the quick peers all ended on."""
-    tried = [m for m in METHODS if m != comparison.SLOW]
+    tried = [m for m in METHODS if m not in (comparison.SLOW, *comparison.SPIKES)]
     ended: dict[str, set[tuple[str, int]]] = {}
     for r in records:
         if r["status"] == "ok" and r["method"] in tried:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,11 +22,12 @@ import pytest
 from scipy.stats import kstest
 
 import paims
-from paims.emulator import JointPrediction
+from paims.emulator import JointPrediction, _forecast
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
 from paims.emulator._shared_fit import fewer_points
+from paims.emulator._table import _Keeper
 from paims.gp import Posterior
 from paims.gp._shared import SharedPosterior
 from paims.sampling import CheckpointError
@@ -348,6 +354,108 @@ def test_an_interruption_names_the_checkpoint_to_go_on_with(
             emulator(way).fit(X, Y, checkpoint=path, checkpoint_every=0.01)
     again, whole = emulator(way).fit(X, Y, checkpoint=path), fitted(way)
     np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
+
+
+def two_processes() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2)
+
+
+class TestWorkers:
+    """Outputs that are fitted apart, each by one worker."""
+
+    @pytest.mark.parametrize("way", ["separate", "components"])
+    def test_the_bits_are_those_of_one_after_the_other(self, way: str) -> None:
+        gaps = Y.copy()
+        gaps.iloc[3, 1] = np.nan
+        here = emulator(way, n_jobs=2).fit(X, gaps)
+        for executor in (two_processes, ThreadPoolExecutor(2)):
+            there = emulator(way, n_jobs=2).fit(X, gaps, executor=executor)
+            for a, b in zip(
+                here.predict(NEW, return_std=True),
+                there.predict(NEW, return_std=True),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(a, b)
+            emulators = there._several.emulators
+            assert [one.posterior_.n_jobs for one in emulators] == [2] * len(emulators)
+            assert {p.n_jobs for one in emulators for p in one.ensemble_.posteriors} == {2}
+
+    def test_functions_without_a_name(self) -> None:
+        def fit(executor: Any) -> paims.Emulator:
+            trend = lambda X: np.column_stack([np.ones(len(X)), X[:, 0]])  # noqa: E731
+            return emulator("separate", mean=trend).fit(X, Y, executor=executor)
+
+        np.testing.assert_array_equal(fit(two_processes).predict(NEW), fit(None).predict(NEW))
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_what_is_done_is_kept(
+        self, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "fit.h5"
+        with monkeypatch.context() as patch:
+            store = _Keeper.store
+
+            def stored(self: _Keeper, i: int, one: paims.Emulator) -> None:
+                store(self, i, one)
+                signal.raise_signal(number)
+
+            patch.setattr(_Keeper, "store", stored)
+            # Two of them may be done at once.
+            text = rf"after (\d) of 3 outputs.*checkpoint='{path}' to go on"
+            with pytest.raises(paims.emulator.FitInterrupted, match=text) as seen:
+                emulator("separate").fit(X, Y, checkpoint=path, executor=two_processes)
+        done = int(re.search(text, str(seen.value))[1])
+        assert 1 <= done < 3
+        kept = []
+        with monkeypatch.context() as patch:
+            patch.setattr(_Keeper, "store", lambda self, i, one: kept.append(i))
+            again = emulator("separate").fit(X, Y, checkpoint=path, executor=two_processes)
+        assert len(kept) == 3 - done
+        np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
+        whole = emulator("separate").fit(X, Y, checkpoint=path)  # without workers, from the same
+        np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
+
+    def test_a_worker_that_dies_over_and_over(self) -> None:
+        def trend(X: np.ndarray) -> np.ndarray:
+            if multiprocessing.parent_process() is not None:
+                os._exit(1)
+            return np.ones((len(X), 1))
+
+        with pytest.raises(RuntimeError, match=r"workers that fitted (a|b|both)"):
+            emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
+
+    def test_a_worker_that_is_killed_is_replaced(self, tmp_path: Path) -> None:
+        mark = tmp_path / "killed"
+
+        def trend(X: np.ndarray) -> np.ndarray:
+            if multiprocessing.parent_process() is not None and not mark.exists():
+                mark.touch()
+                os._exit(1)
+            return np.column_stack([np.ones(len(X)), X])
+
+        found = emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
+        there = emulator("separate", mean=trend).fit(X, Y)
+        np.testing.assert_array_equal(found.predict(NEW), there.predict(NEW))
+
+    def test_warnings_and_errors_are_those_of_the_output(self) -> None:
+        def trend(X: np.ndarray) -> np.ndarray:
+            warnings.warn("a trend of sorts", RuntimeWarning, stacklevel=2)
+            return np.ones((len(X), 1))
+
+        with pytest.warns(RuntimeWarning, match="a trend of sorts") as caught:
+            emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
+        assert len(caught) >= 3
+        few = Y.copy()
+        few.iloc[3:, 2] = np.nan
+        with pytest.raises(ValueError, match="Output both: Found n_samples=3"):
+            emulator("separate").fit(X, few, executor=two_processes)
+
+    @pytest.mark.filterwarnings("error::paims.emulator.VeryLongFitWarning")
+    def test_the_time_is_said_before_it_is_spent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_forecast, "VERY_LONG", 1e-3)
+        monkeypatch.setattr(_forecast, "_LONG", 1e-3)
+        with pytest.raises(paims.emulator.VeryLongFitWarning, match="will take about"):
+            emulator("separate").fit(X, Y, executor=two_processes)
 
 
 def test_scaled_outputs_give_scaled_predictions() -> None:

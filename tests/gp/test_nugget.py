@@ -139,21 +139,21 @@ def test_parameter_inverts_value(treatment) -> None:
 def test_names_and_errors() -> None:
     for name in ("uniform", "beta", "spike_slab", "reference"):
         assert as_nugget_prior(name).name == name
-        assert as_nugget("estimate", name).prior.name == name
-    assert as_nugget(0, "uniform").nugget == 0.0
-    assert as_nugget(np.float64(0.5), "uniform").nugget == 0.5
+        assert as_nugget("estimate", name, 2).prior.name == name
+    assert as_nugget(0, "uniform", 2).nugget == 0.0
+    assert as_nugget(np.float64(0.5), "uniform", 2).nugget == 0.5
     fixed = FixedNugget(0.1)
-    assert as_nugget(fixed, "uniform") is fixed
+    assert as_nugget(fixed, "uniform", 2) is fixed
     with pytest.raises(ValueError, match=r"'uniform'.*got 'gamma'"):
-        as_nugget("estimate", "gamma")
+        as_nugget("estimate", "gamma", 2)
     with pytest.raises(ValueError, match=r"'estimate'.*got 'optimise'"):
-        as_nugget("optimise", "uniform")
+        as_nugget("optimise", "uniform", 2)
     for bad in (True, None, [0.1]):
         with pytest.raises(ValueError, match="'estimate'"):
-            as_nugget(bad, "uniform")
+            as_nugget(bad, "uniform", 2)
     for bad in (-1e-3, np.nan, np.inf):
         with pytest.raises(ValueError, match="not negative"):
-            as_nugget(bad, "uniform")
+            as_nugget(bad, "uniform", 2)
     with pytest.raises(ValueError, match=r"lower must be in \(0, 1\)"):
         EstimatedNugget(lower=0.0)
     with pytest.raises(ValueError, match="positive"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -164,6 +165,14 @@ def fit(
     ] = "auto",
     seed: _Seed = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes in place of threads: of several outputs that are fitted apart each "
+            "takes one after the other.",
+        ),
+    ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
@@ -186,6 +195,7 @@ def fit(
         fit_and_save,
         fixed_or_estimated,
         names_of,
+        processes,
         saved_already,
         select,
     )
@@ -207,7 +217,8 @@ def fit(
         "outputs": way,
     }
     resumable = Resumable.beside(save, checkpoint, same_command(context), force, runs)
-    facts = fit_and_save(table, selection, arguments, as_json, resumable, save, yes)
+    executor = None if workers is None else partial(processes, workers)
+    facts = fit_and_save(table, selection, arguments, as_json, resumable, save, yes, executor)
     try:
         if as_json:
             print_json({"file": save, **facts})

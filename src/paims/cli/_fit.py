@@ -9,8 +9,10 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -225,9 +227,10 @@ def fit_and_save(
     resumable: Resumable,
     save: str,
     yes: bool,
+    executor: Callable[[], Executor] | None = None,
 ) -> dict[str, Any]:
     """Fit and save an emulator; return its facts."""
-    emulator, provenance = fit_emulator(table, selection, options, quiet, resumable, yes)
+    emulator, provenance = fit_emulator(table, selection, options, quiet, resumable, yes, executor)
 
     from paims.emulator._description import emulator_facts  # noqa: PLC0415 - slow to import
     from paims.report import save_with_provenance  # noqa: PLC0415
@@ -287,6 +290,11 @@ def _ask(forecast: str) -> None:
         raise CommandError("The fit was not started.")
 
 
+def processes(n: int) -> Executor:
+    """A pool of worker processes, begun anew: a copy of this one would have its threads' locks."""
+    return ProcessPoolExecutor(n, mp_context=get_context("spawn"))
+
+
 def fit_emulator(
     table: Table,
     selection: Selection,
@@ -294,6 +302,7 @@ def fit_emulator(
     quiet: bool,
     resumable: Resumable | None = None,
     yes: bool = True,
+    executor: Callable[[], Executor] | None = None,
 ) -> tuple[Emulator, Provenance]:
     """Fit an emulator, with progress on a terminal; Ctrl-C leaves the checkpoint only.
 
@@ -309,6 +318,8 @@ def fit_emulator(
         Where to go on from, and where to leave what is there.
     yes : bool
         Whether to start a fit of hours without a question.
+    executor : callable, optional
+        Makes the workers.
     """
     advice = "Other columns can be left out with --ignore, or inputs chosen with --inputs."
     Y = table.values(selection.outputs, missing=selection.several)
@@ -334,11 +345,11 @@ def fit_emulator(
             frame = pd.DataFrame(X, columns=list(selection.inputs))
             y = pd.DataFrame(Y, columns=list(selection.outputs)) if selection.several else Y[:, 0]
             try:
-                emulator.fit(frame, y, checkpoint=checkpoint)
+                emulator.fit(frame, y, checkpoint=checkpoint, executor=executor)
             except VeryLongFitWarning as warning:
                 _ask(str(warning))
                 warnings.simplefilter("ignore", LongFitWarning)
-                emulator.fit(frame, y, checkpoint=checkpoint)
+                emulator.fit(frame, y, checkpoint=checkpoint, executor=executor)
         except CheckpointError as error:
             raise CommandError(str(error)) from None
         except ValueError as error:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, Validation
+from paims.emulator._apart import emulator_of
 from paims.emulator._checks import check_choice
 from paims.emulator._description import feature_names
 from paims.emulator._ensemble import compress
@@ -33,7 +34,6 @@ from paims.emulator._several import (
     OutputOfField,
     OutputsView,
     Several,
-    emulator_of,
     predict_table,
 )
 from paims.emulator._table import fit_table, is_table
@@ -235,7 +235,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Seconds after which it is written inside a level too.
         executor : optional
             Workers to evaluate the posterior with, as in :func:`paims.sample`, in place of the
-            ``n_jobs`` threads of this process.
+            ``n_jobs`` threads of this process. Of several outputs that are fitted apart, each
+            worker takes one after the other, whole; ``checkpoint`` then has those that are done.
 
         Returns
         -------

@@ -86,7 +86,7 @@ def _comparison_posterior(posterior: Posterior) -> Posterior:
     other = copy(posterior)
     other.prior = comparison_prior(posterior.kernel)
     if posterior.nugget.uses_information:
-        other.nugget = EstimatedNugget(SpikeSlabNugget())
+        other.nugget = EstimatedNugget(SpikeSlabNugget.of_inputs(posterior.n_inputs))
     return other
 
 

@@ -18,26 +18,36 @@ class FitInterrupted(KeyboardInterrupt):
 
     Attributes
     ----------
-    result : SampleResult
-        What the sampler had, which is not yet a sample of the posterior.
+    result : SampleResult or None
+        What the sampler had, which is not yet a sample of the posterior; None if workers had it.
     """
 
-    result: SampleResult
+    result: SampleResult | None = None
 
     @staticmethod
     def of(result: SampleResult, checkpoint: Path | None) -> FitInterrupted:
         """Build from the sampler's result, with what to do next."""
-        advice = (
-            "Pass fit(X, y, checkpoint='fit.h5') next time to be able to go on."
-            if checkpoint is None
-            else f"Call fit again with checkpoint={os.fspath(checkpoint)!r} to go on."
-        )
         error = FitInterrupted(
             f"The fit was {result.status.reason} after {len(result.levels)} levels and "
-            f"{result.n_evaluations} evaluations; the emulator is not fitted. {advice}"
+            f"{result.n_evaluations} evaluations; the emulator is not fitted. "
+            f"{_how_to_go_on(checkpoint)}"
         )
         error.result = result
         return error
+
+    @staticmethod
+    def among(n_done: int, n: int, checkpoint: Path | None) -> FitInterrupted:
+        """Build from how many of n outputs are fitted."""
+        return FitInterrupted(
+            f"The fit was interrupted after {n_done} of {n} outputs; the emulator is not fitted. "
+            f"{_how_to_go_on(checkpoint)}"
+        )
+
+
+def _how_to_go_on(checkpoint: Path | None) -> str:
+    if checkpoint is None:
+        return "Pass fit(X, y, checkpoint='fit.h5') next time to be able to go on."
+    return f"Call fit again with checkpoint={os.fspath(checkpoint)!r} to go on."
 
 
 @dataclass(frozen=True)

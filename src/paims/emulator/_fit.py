@@ -212,10 +212,24 @@ def _before_sampling(
     """Refuse a checkpoint of another run, or say how long a new one will take."""
     refuse_other_runs(posteriors, asked, execution, seed)
     begun = execution.checkpoint is not None and execution.checkpoint.exists()
-    if not begun and execution.executor is None and execution.alike:
+    if not begun and execution.executor is None:
+        _announce(posteriors, asked, execution)
+
+
+def _announce(posteriors: Sequence[Posterior], asked: Emulator, execution: Execution) -> None:
+    """Say how long the fits like this one will take."""
+    if execution.alike:
         first = posteriors[0]
         points = sizes(len(posteriors), asked.n_samples, first.n_params) * execution.alike
         announce(first, points, asked.scheme, bool(execution.progress))
+
+
+def announce_fits(
+    X: FloatArray, y: FloatArray, names: Sequence[str], asked: Emulator, execution: Execution
+) -> None:
+    """Say how long fits like this one will take, one after the other, without making it."""
+    _, _, posteriors = scaled_posteriors(X, y, names, asked)
+    _announce(posteriors[: 1 if narrow(asked.kernel, posteriors) else None], asked, execution)
 
 
 def scaled_posteriors(
@@ -243,7 +257,7 @@ def scaled_posteriors(
     check_varying_output(y, centred=centre)
     output = OutputScaling.of(y, centre=centre)
     target = output.runs(y)
-    treatment = as_nugget(asked.nugget, asked.nugget_prior)
+    treatment = as_nugget(asked.nugget, asked.nugget_prior, scaled.shape[1])
     if isinstance(treatment, FixedNugget):
         check_repeats(scaled, target, treatment.nugget)
     kernels = candidates(asked.kernel)
@@ -274,6 +288,6 @@ def posterior_of(
     ``prior`` is what "auto" has stood for, if that is known.
     """
     basis = basis_in_units(asked.mean, inputs)
-    nugget = as_nugget(asked.nugget, asked.nugget_prior)
+    nugget = as_nugget(asked.nugget, asked.nugget_prior, X.shape[1])
     taken = prior_of(X, asked) if prior is None else prior
     return Posterior(X, y, kernel, basis, taken, nugget, n_jobs=asked.n_jobs)

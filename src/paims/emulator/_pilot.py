@@ -98,7 +98,7 @@ def _even(m: int) -> IndexArray:
 
 
 def _model(inputs: InputScaling, asked: Emulator, kernel: Kernel) -> tuple[Any, ...]:
-    nugget = as_nugget(asked.nugget, "uniform")
+    nugget = as_nugget(asked.nugget, "uniform", int(inputs.active.sum()))
     return kernel, basis_in_units(asked.mean, inputs), "jointly_robust", nugget
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +12,17 @@ import numpy as np
 from paims._arrays import BoolArray, FloatArray
 from paims._memory import demand
 from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
+from paims.emulator._apart import Column, Finished, FitApart, Store
 from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
-from paims.emulator._checks import named
 from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
-from paims.emulator._fit import Fit, fit_runs
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
 from paims.emulator._missing import completed
 from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._shared_fit import SharedFit, fewer_points, fit_shared, scaled_runs
+from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
 from paims.gp import Predictive
 
 if TYPE_CHECKING:
@@ -41,9 +39,6 @@ _MOST = 16
 _BLOCK_SIZE = 2**14
 # Arrays of all points, draws and outputs that there are at once (measured: 4.0).
 _N_ARRAYS = 4.5
-
-#: Gives what is stored of a finished process, or None; and stores one.
-Finished = Callable[[int], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +216,7 @@ def fit_several(
     asked: Emulator,
     execution_of: Callable[[int, int, str], Execution],
     finished: Finished = lambda i: None,
-    store: Callable[[int, Emulator], None] = lambda i, one: None,
+    store: Store = lambda i, one: None,
 ) -> Several:
     """Fit an emulator of several outputs.
 
@@ -270,10 +265,10 @@ def fit_several(
     if way == "components":  # which can take any output that varies
         certain = {j: one for j, one in certain.items() if one.constant}
     rest = np.array([j not in certain for j in range(Y.shape[1])])
-    fit_one = _FitOne(X, names, asked, execution_of, finished, store)
+    fit_apart = FitApart(X, names, asked, execution_of, finished, store)
     kept = tuple(name for name, used in zip(output_names, rest, strict=True) if used)
     if way == "components":
-        several = _as_components(Y, output_names, certain, fit_one, why)
+        several = _as_components(Y, output_names, certain, fit_apart, why)
     elif way == "shared":
         shared = fit_shared(X, Y[:, rest], names, kept, asked, execution_of(0, 1, "all outputs"))
         residuals = shared.posterior.residuals(shared.modes[0].location)
@@ -282,43 +277,14 @@ def fit_several(
             why += f"; the {len(kept)} outputs count as {shared.posterior.effective:.1f}"
         several = Several("shared", why, mapping, shared=shared)
     else:
-        emulators = tuple(
-            fit_one(i, len(kept), name, y)
-            for i, (name, y) in enumerate(zip(kept, Y[:, rest].T, strict=True))
+        emulators = fit_apart(
+            [Column(name, y) for name, y in zip(kept, Y[:, rest].T, strict=True)]
         )
         residuals = _correlated(emulators, ~np.isnan(Y[:, rest]))
         scalings = [one.output_ for one in emulators]
         mapping = _mapped(output_names, scalings, residuals, certain, common=False)
         several = Several("separate", why, mapping, emulators)
     return replace(several, certain=certain)
-
-
-@dataclass(frozen=True, eq=False)
-class _FitOne:
-    """Fit one output or component, or take what an interrupted fit has left of it."""
-
-    X: FloatArray
-    names: Sequence[str]
-    asked: Emulator
-    execution_of: Callable[[int, int, str], Execution]
-    finished: Finished
-    store: Callable[[int, Emulator], None]
-
-    def __call__(self, i: int, n: int, name: str, y: FloatArray) -> Emulator:
-        execution = self.execution_of(i, n, name)
-        fit = self.finished(i)
-        if fit is not None:
-            one = emulator_of(self.asked, fit)
-            execution.remove_all(len(one.kernel_evidence_))  # if it was killed before it could
-            return one
-        rows = ~np.isnan(y)
-        asked = fewer_points(self.asked, n, int(rows.sum()), self.X.shape[1])
-        with named(name):
-            fit = fit_runs(self.X[rows], y[rows], self.names, asked, execution)
-        one = emulator_of(self.asked, fit)
-        self.store(i, one)
-        execution.remove_all(len(one.kernel_evidence_))
-        return one
 
 
 def predict_table(
@@ -354,14 +320,6 @@ def _moments(one: Emulator, X: FloatArray, include_nugget: bool) -> tuple[FloatA
     """Mean and standard deviation of an emulator of one output, as its ``predict`` has them."""
     mean, std = one.ensemble_.moments(one.inputs_.apply(X), include_nugget=include_nugget)
     return one.output_.value(mean), one.output_.difference(std)
-
-
-def emulator_of(asked: Emulator, fit: Fit) -> Emulator:
-    """An emulator of one output with the settings and inputs of one of several."""
-    one = copy(asked)
-    one._forget()
-    one._set_fit(fit)
-    return one
 
 
 def choose_way(
@@ -449,7 +407,7 @@ def _as_components(
     Y: FloatArray,
     names: tuple[str, ...],
     certain: dict[int, CertainOutput],
-    fit_one: _FitOne,
+    fit_apart: FitApart,
     why: str,
 ) -> Several:
     """Principal components of the scaled outputs, each with an emulator of its own."""
@@ -462,15 +420,15 @@ def _as_components(
     for j, scaling in enumerate(scalings):
         if j not in certain:
             Z[:, j] = scaling.apply(Y[:, j])
-    full = completed(fit_one.X, Z, fit_one.asked)
+    full = completed(fit_apart.X, Z, fit_apart.asked)
     Z = full.values
     U, S, V = np.linalg.svd(Z, full_matrices=False)
     share = np.cumsum(S**2) / np.sum(S**2)
     room = max(1, min(_MOST, n - 3, int(np.sum(S / S[0] > 1e-10))))
     r = min(int(np.searchsorted(share, _EXPLAINED)) + 1, room)
     scores = U[:, :r] * S[:r]
-    emulators = tuple(
-        fit_one(i, r, f"component {i + 1}", np.ascontiguousarray(scores[:, i])) for i in range(r)
+    emulators = fit_apart(
+        [Column(f"component {i + 1}", np.ascontiguousarray(scores[:, i])) for i in range(r)]
     )
     E = _correlated(emulators, np.ones((n, r), dtype=bool))
     noise = (Z - scores @ V[:r]) / np.sqrt(max(n - 1 - r, 1))

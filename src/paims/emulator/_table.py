@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from paims._arrays import FloatArray
 from paims._sealed import SealError, get_json, open_sealed, put_json, write_sealed
+from paims.emulator._apart import emulator_of
 from paims.emulator._description import feature_names
 from paims.emulator._execution import Execution
 from paims.emulator._mixture import as_generator
-from paims.emulator._several import Several, emulator_of, fit_several
+from paims.emulator._several import Several, fit_several
 from paims.sampling import CheckpointError
 
 if TYPE_CHECKING:
@@ -175,8 +176,9 @@ class _Keeper:
 
     def store(self, i: int, one: Emulator) -> None:
         """Keep what is done."""
-        fits = {j: fit for j in range(i) if (fit := self.finished(j)) is not None}
-        self._write({**{j: emulator_of(self.asked, fit) for j, fit in fits.items()}, i: one})
+        with open_sealed(self.path, FORMAT) as file:
+            done = [int(name) for name in file if name.isdecimal()]
+        self._write({**{j: emulator_of(self.asked, self.finished(j)) for j in done}, i: one})
 
     def _write(self, emulators: dict[int, Emulator]) -> None:
         from paims.emulator._storage import put_emulator  # noqa: PLC0415 - knows this module

@@ -9,7 +9,7 @@ nugget has lost the digits that they need.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import betaincc, betaln, expit, log_expit
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 LOWER_BOUND = 1e-12
+# Where the spike of tiny nuggets begins with few inputs, and how many these are.
+_LOW_OF_FEW, _FEW_INPUTS = 1e-10, 3
 
 
 def _slope(z: FloatArray, lower: float) -> FloatArray:
@@ -47,6 +49,11 @@ class NuggetPrior(Named, ABC):
 
     #: Whether the nugget is a row of the information matrix of the reference prior.
     uses_information: ClassVar[bool] = False
+
+    @classmethod
+    def of_inputs(cls, n_inputs: int) -> Self:
+        """What the name stands for with so many inputs."""
+        return cls()
 
     @abstractmethod
     def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
@@ -134,7 +141,8 @@ class SpikeSlabNugget(NuggetPrior):
     ----------
     low, high : float, default 1e-8 and 1e-5
         a and b. Nuggets below a change predictions little and make matrices ill-conditioned;
-        from b on a nugget is noise.
+        from b on a nugget is noise. The name alone stands for a = 1e-10 with up to three inputs,
+        where runs are close to each other and a smooth simulator is known to that.
     probability : float, default 0.1
         w, prior probability of the spike.
     """
@@ -152,6 +160,11 @@ class SpikeSlabNugget(NuggetPrior):
         self.low = float(low)
         self.high = float(high)
         self.probability = float(probability)
+
+    @classmethod
+    def of_inputs(cls, n_inputs: int) -> Self:
+        """With few inputs a spike that reaches further down, by ``benchmarks.functions``."""
+        return cls(_LOW_OF_FEW) if n_inputs <= _FEW_INPUTS else cls()
 
     def log_density(self, z: FloatArray, nugget: FloatArray, lower: float) -> FloatArray:
         """Log of the sum of the two, each normalised on :math:`(l_b, 1)`."""
@@ -364,15 +377,17 @@ def as_nugget_prior(prior: str | NuggetPrior) -> NuggetPrior:
     return as_object("nugget_prior", prior, NuggetPrior, NUGGET_PRIORS)
 
 
-def as_nugget(nugget: str | float | Nugget, prior: str | NuggetPrior) -> Nugget:
+def as_nugget(nugget: str | float | Nugget, prior: str | NuggetPrior, n_inputs: int) -> Nugget:
     """Nugget treatment of ``"estimate"``, of a number, or the object itself.
 
-    ``prior`` is used only for ``"estimate"``.
+    ``prior`` is used only for ``"estimate"``; what its name stands for may depend on the number
+    of inputs.
     """
     if isinstance(nugget, Nugget):
         return nugget
     if isinstance(nugget, str) and nugget == "estimate":
-        return EstimatedNugget(prior)
+        named = as_nugget_prior(prior)
+        return EstimatedNugget(named.of_inputs(n_inputs) if isinstance(prior, str) else named)
     if isinstance(nugget, int | float | np.number) and not isinstance(nugget, bool):
         return FixedNugget(float(nugget))
     raise ValueError(

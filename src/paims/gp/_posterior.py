@@ -84,7 +84,7 @@ class Posterior:
         self.kernel = as_kernel(kernel)
         self.mean = as_basis(mean)
         self.prior = as_prior(prior)
-        self.nugget = as_nugget(nugget, nugget_prior)
+        self.nugget = as_nugget(nugget, nugget_prior, self.X.shape[1])
         n_threads(n_jobs)  # raises if it is none
         self.n_jobs = n_jobs
         self.H = design_matrix(self.mean, self.X)

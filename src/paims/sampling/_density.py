@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -36,10 +36,10 @@ class DensityError(RuntimeError):
     points: Array
     result: SampleResult | None = None
 
-    @staticmethod
-    def at(points: Array, text: str) -> DensityError:
+    @classmethod
+    def at(cls, points: Array, text: str) -> Self:
         """Build from the points and what happened there."""
-        error = DensityError(text)
+        error = cls(text)
         error.points = points
         return error
 

@@ -300,9 +300,14 @@ class ProgressLine:
     ----------
     wanted : bool or str
         A text is what the line begins with.
+    first : str
+        What it says until there is news.
     """
 
-    def __init__(self, wanted: bool | str) -> None:
+    def __init__(
+        self, wanted: bool | str, first: str = "level 0: drawing from the reference"
+    ) -> None:
+        self._first = first
         self._wanted = bool(wanted) and sys.stderr is not None and sys.stderr.isatty()
         self._begin = f"{shortened(visible(wanted), 40)}: " if isinstance(wanted, str) else ""
         self._status: Any = None
@@ -312,9 +317,7 @@ class ProgressLine:
         if self._wanted:
             from rich.console import Console  # noqa: PLC0415 - only when there is a terminal
 
-            self._status = Console(stderr=True).status(
-                self._line("level 0: drawing from the reference")
-            )
+            self._status = Console(stderr=True).status(self._line(self._first))
             self._status.start()
         return self
 
@@ -334,13 +337,16 @@ class ProgressLine:
         info, counts = progress.infos[-1], progress.counts
         n_evaluations = counts.n_evaluations + counts.n_lead
         speed = n_evaluations / max(monotonic() - self._start, 1e-9)
-        self._status.update(
-            self._line(
-                f"level {info.level}{_of_leg(info)}: beta {info.beta:.3g}, effective size "
-                f"{info.effective_size:.0f}, {_accepted(info)}, {n_evaluations} evaluations, "
-                f"{speed:.0f}/s"
-            )
+        self.show(
+            f"level {info.level}{_of_leg(info)}: beta {info.beta:.3g}, effective size "
+            f"{info.effective_size:.0f}, {_accepted(info)}, {n_evaluations} evaluations, "
+            f"{speed:.0f}/s"
         )
+
+    def show(self, text: str) -> None:
+        """Show a text after what the line begins with."""
+        if self._status is not None:
+            self._status.update(self._line(text))
 
     def _line(self, text: str) -> Any:
         """A text of rich's, to which a name is no markup."""

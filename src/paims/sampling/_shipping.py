@@ -13,26 +13,27 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from time import sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from paims._arrays import Array
-from paims.sampling._density import Answer, Density
 
 _MAX_KEPT = 4  # densities that a worker process keeps
 _LOOK = 1.0  # seconds between two looks at whether the parent is still there
 
-_received: dict[str, Density] = {}  # in a worker process: it has to outlive a task
+T = TypeVar("T")
+
+_received: dict[str, Callable[[Array], Any]] = {}  # in a worker process: it has to outlive a task
 
 
 class Shipment:
-    """A density ready to be sent to other processes: once, not with each piece.
+    """A density, or another function, ready to be sent to other processes: once, not each time.
 
-    A worker keeps the density that it was sent under the name of its content. A task carries the
+    A worker keeps the function that it was sent under the name of its content. A task carries the
     name only; a worker that does not know it says so and is sent the rest.
 
     Parameters
     ----------
-    density : Density
+    function : callable
 
     Attributes
     ----------
@@ -40,41 +41,40 @@ class Shipment:
     content : bytes
     """
 
-    def __init__(self, density: Density) -> None:
-        self.density = density
+    def __init__(self, function: Callable[[Array], Any]) -> None:
+        self.function = function
         try:
-            self.content = pickle.dumps(density)
-        except Exception:  # what cannot be pickled raises this and that
-            self.content = _pickled_by_value(density)
+            self.content = pickled(function)
+        except Exception as error:  # what cannot be pickled raises this and that
+            raise TypeError(
+                f"log_density cannot be sent to other processes ({error}). Define it at the top "
+                "of a module, without open files, locks or generators in it; or use threads."
+            ) from error
         self.name = hashlib.sha256(self.content).hexdigest()
 
 
-def _pickled_by_value(density: Density) -> bytes:
-    """Pickle functions that have no name in a module, such as lambdas."""
+def pickled(thing: object) -> bytes:
+    """Pickle for another process; functions that have no name in a module go by value."""
     try:
+        return pickle.dumps(thing)
+    except Exception:  # what cannot be pickled raises this and that
         import cloudpickle  # noqa: PLC0415 - seldom needed
 
-        content: bytes = cloudpickle.dumps(density)
-    except Exception as error:
-        raise TypeError(
-            f"log_density cannot be sent to other processes ({error}). Define it at the top of a "
-            "module, without open files, locks or generators in it; or use threads."
-        ) from error
-    return content
+        content: bytes = cloudpickle.dumps(thing)
+        return content
 
 
-def evaluate_shipped(name: str, content: bytes | None, theta: Array) -> Answer | None:
-    """Evaluate a piece in a worker; None if the density has to be sent first."""
-    density = _received.get(name)
-    if density is None:
+def evaluate_shipped(name: str, content: bytes | None, piece: Array) -> Any:
+    """Call the function in a worker; None if it has to be sent first."""
+    function = _received.get(name)
+    if function is None:
         if content is None:
             return None
         while len(_received) >= _MAX_KEPT:
             _received.pop(next(iter(_received)))
-        loaded: Density = pickle.loads(content)
-        density = _received[name] = loaded
+        function = _received[name] = pickle.loads(content)
     with _deaf_to_the_keyboard():
-        return density(theta)
+        return function(piece)
 
 
 @contextmanager

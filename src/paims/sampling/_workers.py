@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from math import ceil
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from paims.sampling._density import Answer, Density, DensityError, listed
 from paims.sampling._interruptions import Interruptions
 from paims.sampling._shipping import Shipment, evaluate_shipped, tied_to_this_process
 from paims.sampling._target import Evaluator
+
+T = TypeVar("T")
+Function = Callable[[Array], T]
 
 _FIRST = 32  # points by which the cost of a point is measured in this process
 _PIECES = 4  # for each worker, so that none waits long for the last
@@ -65,14 +68,17 @@ def evaluating(
     if executor is None:
         yield InThisProcess(every, batch_timeout, interruptions)
         return
-    pool = _pool(executor, batch_timeout, interruptions)
+    pool = pool_of(executor, interruptions, batch_timeout)
     try:
         yield Workers(pool, every, batch_timeout)
     finally:
         pool.close()
 
 
-def _pool(executor: Any, batch_timeout: float | None, interruptions: Interruptions) -> Pool:
+def pool_of(
+    executor: Any, interruptions: Interruptions, batch_timeout: float | None = None
+) -> Pool:
+    """The workers behind what a user calls an executor."""
     if isinstance(executor, Executor):
         return Pool(executor, interruptions)
     # By name: neither package need be installed, nor imported, to find out.
@@ -278,13 +284,16 @@ class Pool:
         return n_threads(None)
 
     def run(
-        self, density: Density, pieces: list[Array], timeout: float | None
-    ) -> Generator[tuple[int, Answer], None, None]:
-        """Evaluate pieces, and give each with its number when it is there."""
+        self, function: Function[T], pieces: list[Array], timeout: float | None = None
+    ) -> Generator[tuple[int, T], None, None]:
+        """Call a density, or another function, for each piece; give each answer with its number.
+
+        As soon as it is there.
+        """
         end = None if timeout is None else monotonic() + timeout
         try:
             yield from with_retries(
-                pieces, lambda group: self._once(density, pieces, group, end), self._renew
+                pieces, lambda group: self._once(function, pieces, group, end), self._renew
             )
         except _TimedOut as late:
             if isinstance(self._executor, JoblibExecutor):
@@ -299,14 +308,14 @@ class Pool:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _once(
-        self, density: Density, pieces: list[Array], group: list[int], end: float | None
-    ) -> Iterator[tuple[int, Answer]]:
+        self, function: Function[T], pieces: list[Array], group: list[int], end: float | None
+    ) -> Iterator[tuple[int, T]]:
         if self._cluster is not None:
             self._cluster.wait_for_workers(self._interruptions.check)
         futures: dict[Future[Any], int] = {}
         try:
             for i in group:
-                futures[self._submit(density, pieces[i], False)] = i
+                futures[self._submit(function, pieces[i], False)] = i
             while futures:
                 if isinstance(self._executor, JoblibExecutor):
                     self._interruptions.let_into(self._executor.run_submitted)
@@ -315,7 +324,7 @@ class Pool:
                     answer = self._answer(future, pieces[futures[future]], futures)
                     i = futures.pop(future)
                     if answer is None:
-                        futures[self._submit(density, pieces[i], True)] = i
+                        futures[self._submit(function, pieces[i], True)] = i
                     else:
                         yield i, answer
         finally:
@@ -336,12 +345,10 @@ class Pool:
             if self._cluster is not None:
                 self._cluster.look(self._interruptions.check)
 
-    def _answer(
-        self, future: Future[Any], piece: Array, futures: dict[Future[Any], int]
-    ) -> Answer | None:
-        """What a task gave; None if its worker does not have the density."""
+    def _answer(self, future: Future[Any], piece: Array, futures: dict[Future[Any], int]) -> Any:
+        """What a task gave; None if its worker does not have the function."""
         try:
-            answer: Answer | None = future.result()
+            answer = future.result()
         except TimeoutError:  # of joblib
             raise _TimedOut(list(futures.values())) from None
         except (KeyboardInterrupt, SystemExit):  # of the worker, and not of the run
@@ -354,11 +361,11 @@ class Pool:
             raise
         return answer
 
-    def _submit(self, density: Density, piece: Array, whole: bool) -> Future[Any]:
+    def _submit(self, function: Function[T], piece: Array, whole: bool) -> Future[Any]:
         if isinstance(self._executor, ThreadPoolExecutor):
-            return self._executor.submit(density, piece)
-        if self._shipment is None or self._shipment.density is not density:
-            self._shipment = Shipment(density)
+            return self._executor.submit(function, piece)
+        if self._shipment is None or self._shipment.function is not function:
+            self._shipment = Shipment(function)
         content = self._shipment.content if whole else None
         try:
             return self._executor.submit(evaluate_shipped, self._shipment.name, content, piece)
@@ -445,9 +452,9 @@ class JoblibExecutor(Executor):
 
 def with_retries(
     pieces: list[Array],
-    run: Callable[[list[int]], Iterator[tuple[int, Answer]]],
+    run: Callable[[list[int]], Iterator[tuple[int, T]]],
     renew: Callable[[], None],
-) -> Generator[tuple[int, Answer], None, None]:
+) -> Generator[tuple[int, T], None, None]:
     """Evaluate pieces until all are there.
 
     A pool that breaks does not say which piece broke it. All that were missing go into the next
@@ -484,9 +491,13 @@ def with_retries(
                 renew()
 
 
-def _killed(points: Array, workers: str) -> DensityError:
+class WorkersLostError(DensityError):
+    """Pieces whose workers died, or that a cluster has lost, again and again."""
+
+
+def _killed(points: Array, workers: str) -> WorkersLostError:
     """Build the error of points that take their workers down."""
-    return DensityError.at(
+    return WorkersLostError.at(
         points,
         f"{workers} died while evaluating the same {len(points)} point(s): {listed(points)}. "
         "Evaluate log_density there by hand: a crash of compiled code, or more memory than a "
@@ -494,8 +505,8 @@ def _killed(points: Array, workers: str) -> DensityError:
     )
 
 
-def _lost(points: Array) -> DensityError:
-    return DensityError.at(
+def _lost(points: Array) -> WorkersLostError:
+    return WorkersLostError.at(
         points,
         f"{len(points)} point(s) were lost by the workers {_MAX_DEATHS} times: {listed(points)}. "
         "See whether the workers, and the scheduler if there is one, are running; log_density "

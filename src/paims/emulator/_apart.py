@@ -1,0 +1,210 @@
+"""Outputs that are fitted apart: one after the other here, or each by a worker of its own."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from paims._arrays import Array, FloatArray
+from paims.emulator._checks import named
+from paims.emulator._execution import Execution, FitInterrupted
+from paims.emulator._fit import Fit, announce_fits, fit_runs
+from paims.emulator._shared_fit import fewer_points
+from paims.sampling._interruptions import Interruptions
+from paims.sampling._run import ProgressLine
+from paims.sampling._shipping import pickled
+from paims.sampling._workers import WorkersLostError, pool_of
+
+if TYPE_CHECKING:
+    from paims.emulator._estimator import Emulator
+
+T = TypeVar("T")
+
+#: Gives what is stored of a finished process, or None; and stores one.
+Finished = Callable[[int], Any]
+Store = Callable[[int, "Emulator"], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """An output or a component, which one process of its own describes.
+
+    Attributes
+    ----------
+    name : str
+    y : (n,) ndarray
+        NaN where a run has none.
+    """
+
+    name: str
+    y: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FitApart:
+    """Fit columns apart, or take what an interrupted fit has left of them.
+
+    Attributes
+    ----------
+    X : (n, n_features) ndarray
+    names : sequence of str
+        Of the features.
+    asked : Emulator
+    execution_of : callable
+        How to run the i-th of n fits, which has a name.
+    finished, store : callable
+    """
+
+    X: FloatArray
+    names: Sequence[str]
+    asked: Emulator
+    execution_of: Callable[[int, int, str], Execution]
+    finished: Finished
+    store: Store
+
+    def __call__(self, columns: Sequence[Column]) -> tuple[Emulator, ...]:
+        """An emulator of each column."""
+        n = len(columns)
+        made = {i: fit for i in range(n) if (fit := self.finished(i)) is not None}
+        fits = {i: self._kept(i, n, columns[i].name, fit, new=False) for i, fit in made.items()}
+        left = [i for i in range(n) if i not in fits]
+        whole = self.execution_of(0, n, "all outputs")
+        fit_left = self._by_workers if whole.executor is not None and n > 1 else self._here
+        for i, fit in fit_left(columns, left):
+            fits[i] = self._kept(i, n, columns[i].name, fit, new=True)
+        return tuple(fits[i] for i in range(n))
+
+    def _here(self, columns: Sequence[Column], left: list[int]) -> Iterator[tuple[int, Fit]]:
+        """One after the other, each with all threads."""
+        runs = ColumnRuns(self.X, tuple(columns), tuple(self.names), self.asked)
+        for i in left:
+            execution = self.execution_of(i, len(columns), columns[i].name)
+            yield i, runs.put_into(partial(fit_runs, execution=execution), i)
+
+    def _by_workers(self, columns: Sequence[Column], left: list[int]) -> Iterator[tuple[int, Fit]]:
+        """Each whole, by one worker with one thread, in the order in which they are done."""
+        n, n_done = len(columns), len(columns) - len(left)
+        execution = self.execution_of(0, n, "all outputs")
+        asked = _with_one_thread(self.asked)
+        runs = ColumnRuns(self.X, tuple(columns), tuple(self.names), asked)
+        line = ProgressLine(execution.progress and f"{n} outputs", f"{n_done} are done")
+        with Interruptions() as interruptions, line:
+            pool = pool_of(execution.executor, interruptions)
+            try:
+                if not n_done:
+                    turns = -(-n // max(pool.n_workers, 1))
+                    alike = replace(execution, alike=turns)
+                    runs.put_into(partial(announce_fits, execution=alike), 0)
+                pieces = [np.array([i]) for i in left]
+                with closing(pool.run(FitOne(runs), pieces)) as answers:
+                    for turn, answer in answers:
+                        yield left[turn], answer.fit(self.asked.n_jobs)
+                        n_done += 1
+                        line.show(f"{n_done} are done")
+            except WorkersLostError as error:
+                lost = ", ".join(columns[i].name for i in error.points.ravel().astype(int))
+                raise RuntimeError(
+                    f"The workers that fitted {lost} died, or were lost, several times. More "
+                    "memory than a worker has is what usually ends one; outputs='shared' and "
+                    "fewer runs take less."
+                ) from None
+            except KeyboardInterrupt:
+                raise FitInterrupted.among(n_done, n, execution.given) from None
+            finally:
+                pool.close()
+
+    def _kept(self, i: int, n: int, name: str, fit: Fit, *, new: bool) -> Emulator:
+        one = emulator_of(self.asked, fit)
+        if new:
+            self.store(i, one)
+        # Of a fit that is not new too: it may have been killed before it could.
+        self.execution_of(i, n, name).remove_all(len(one.kernel_evidence_))
+        return one
+
+
+def emulator_of(asked: Emulator, fit: Fit) -> Emulator:
+    """An emulator of one output with the settings and inputs of one of several."""
+    one = copy(asked)
+    one._forget()
+    one._set_fit(fit)
+    return one
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRuns:
+    """The runs of each of several columns, and what is asked of their fits."""
+
+    X: FloatArray
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    asked: Emulator
+
+    def put_into(self, work: Callable[..., T], i: int) -> T:
+        """Call ``work(X, y, names, asked)`` with the runs that the i-th column has."""
+        column = self.columns[i]
+        rows = ~np.isnan(column.y)
+        n_inputs = self.X.shape[1]
+        asked = fewer_points(self.asked, len(self.columns), int(rows.sum()), n_inputs)
+        with named(column.name):
+            return work(self.X[rows], column.y[rows], self.names, asked)
+
+
+def _process() -> tuple[str, int]:
+    return platform.node(), os.getpid()
+
+
+@dataclass(frozen=True, eq=False)
+class FitOne:
+    """Fits the column of a number, in whatever process it is called.
+
+    What it makes is packed there: functions of the user's, such as a trend, may have no name in a
+    module.
+    """
+
+    runs: ColumnRuns
+    made_in: tuple[str, int] = field(default_factory=_process)
+
+    def __call__(self, piece: Array) -> Packed:
+        """Fit; ``piece`` has the number only."""
+        fit_it = partial(fit_runs, execution=Execution(alike=0))
+        if _process() == self.made_in:  # a thread: warnings are heard where they come up
+            return Packed(self.runs.put_into(fit_it, int(piece[0])))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = self.runs.put_into(fit_it, int(piece[0]))
+        return Packed(pickled(fit), tuple((one.category, str(one.message)) for one in caught))
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A fit on its way from a worker, and the warnings that came with it."""
+
+    content: bytes | Fit
+    warnings: tuple[tuple[type[Warning], str], ...] = ()
+
+    def fit(self, n_jobs: int | None) -> Fit:
+        """Unpack, for so many threads, and repeat the warnings here."""
+        fit: Fit = pickle.loads(self.content) if isinstance(self.content, bytes) else self.content
+        for one in fit.kernels:
+            one.posterior.n_jobs = n_jobs
+        for category, text in self.warnings:
+            warnings.warn(text, category, stacklevel=8)
+        return fit
+
+
+def _with_one_thread(asked: Emulator) -> Emulator:
+    """The settings for a worker."""
+    one = copy(asked)
+    one._forget()
+    one.n_jobs, one.progress = 1, False
+    return one
