@@ -14,7 +14,10 @@ from paims.sampling._scheme import Scheme
 from paims.sampling._state import State
 from paims.sampling._target import Points, Target
 
-_N_AFTER_LEAD = 150  # points of an island that chains of Hamiltonian moves keep at least
+# Chains of Hamiltonian moves that go on after a lead. Of those of an island two fifths, at the
+# next level, have a start of their own, and the metric needs more of these than parameters.
+_N_AFTER_LEAD = 75
+_N_PER_PARAM = 3
 _N_ZEROS = 64  # points at which the lead is zero where the target is looked at
 
 
@@ -69,12 +72,11 @@ def cross_over(state: State, target: Target, scheme: Scheme) -> State:
 
 
 def kept_after_lead(n_points: int, n_params: int) -> int:
-    """How many of an island's chains of Hamiltonian moves go on: half, if that leaves enough.
+    """How many of an island's chains of Hamiltonian moves go on: as many as are enough.
 
     Each density costs more than the one before.
     """
-    enough = max(_N_AFTER_LEAD, int(2.5 * n_params))
-    return min(n_points, max(n_points // 2, enough))
+    return min(n_points, max(_N_AFTER_LEAD, _N_PER_PARAM * n_params))
 
 
 def _thinned(state: State, rows: Array) -> Array:
