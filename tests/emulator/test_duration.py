@@ -126,12 +126,15 @@ def test_measurement_leaves_no_trace(runs: Runs) -> None:
     assert posterior.n_evaluations == 0
 
 
-def test_compilation_is_not_measured(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first call takes 20 s on a clock that a call moves on, the others 0.1 s for a batch."""
+@pytest.mark.parametrize("halted", [0.1, 0.9])
+def test_neither_compilation_nor_other_programs_are_measured(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, halted: float
+) -> None:
+    """Calls move a clock on: by 20 s the first, as it compiles, then 0.1 s, or more if halted."""
     now, calls = [0.0], []
 
     def evaluate(u: np.ndarray) -> np.ndarray:
-        now[0] += 0.1 if calls else 20.0
+        now[0] += [20.0, halted, halted, 0.1, halted][len(calls)]
         calls.append(len(u))
         return np.zeros(len(u))
 
