@@ -17,9 +17,10 @@ import numpy as np
 
 from paims._arrays import Array, FloatArray
 from paims.emulator._checks import named
-from paims.emulator._execution import Execution, FitInterrupted
+from paims.emulator._execution import Execution, FitInterrupted, how_to_go_on
 from paims.emulator._fit import Fit, announce_fits, fit_runs
 from paims.emulator._shared_fit import fewer_points
+from paims.sampling._density import DensityError
 from paims.sampling._interruptions import Interruptions
 from paims.sampling._run import ProgressLine
 from paims.sampling._shipping import pickled
@@ -116,8 +117,10 @@ class FitApart:
                 raise RuntimeError(
                     f"The workers that fitted {lost} died, or were lost, several times. More "
                     "memory than a worker has is what usually ends one; outputs='shared' and "
-                    "fewer runs take less."
+                    f"fewer runs take less. {how_to_go_on(execution.given)}"
                 ) from None
+            except DensityError as error:  # the workers, or their cluster, are gone
+                raise RuntimeError(f"{error} {how_to_go_on(execution.given)}") from None
             except KeyboardInterrupt:
                 raise FitInterrupted.among(n_done, n, execution.given) from None
             finally:

@@ -30,7 +30,7 @@ class FitInterrupted(KeyboardInterrupt):
         error = FitInterrupted(
             f"The fit was {result.status.reason} after {len(result.levels)} levels and "
             f"{result.n_evaluations} evaluations; the emulator is not fitted. "
-            f"{_how_to_go_on(checkpoint)}"
+            f"{how_to_go_on(checkpoint)}"
         )
         error.result = result
         return error
@@ -40,11 +40,12 @@ class FitInterrupted(KeyboardInterrupt):
         """Build from how many of n outputs are fitted."""
         return FitInterrupted(
             f"The fit was interrupted after {n_done} of {n} outputs; the emulator is not fitted. "
-            f"{_how_to_go_on(checkpoint)}"
+            f"{how_to_go_on(checkpoint)}"
         )
 
 
-def _how_to_go_on(checkpoint: Path | None) -> str:
+def how_to_go_on(checkpoint: Path | None) -> str:
+    """What to do after a fit that did not come to its end."""
     if checkpoint is None:
         return "Pass fit(X, y, checkpoint='fit.h5') next time to be able to go on."
     return f"Call fit again with checkpoint={os.fspath(checkpoint)!r} to go on."
