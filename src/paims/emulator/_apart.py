@@ -114,13 +114,16 @@ class FitApart:
                         line.show(f"{n_done} are done")
             except WorkersLostError as error:
                 lost = ", ".join(columns[i].name for i in error.points.ravel().astype(int))
-                raise RuntimeError(
+                error.args = (
                     f"The workers that fitted {lost} died, or were lost, several times. More "
                     "memory than a worker has is what usually ends one; outputs='shared' and "
-                    f"fewer runs take less. {how_to_go_on(execution.given)}"
-                ) from None
-            except DensityError as error:  # the workers, or their cluster, are gone
-                raise RuntimeError(f"{error} {how_to_go_on(execution.given)}") from None
+                    "fewer runs take less.",
+                )
+                error.advice = how_to_go_on(execution.given)
+                raise
+            except DensityError as error:  # a cluster without workers, or a pool that broke
+                error.advice = how_to_go_on(execution.given)
+                raise
             except KeyboardInterrupt:
                 raise FitInterrupted.among(n_done, n, execution.given) from None
             finally:

@@ -9,7 +9,7 @@ from typing import Any
 
 from paims.gp import Posterior
 from paims.inference import sample_posterior
-from paims.sampling import SampleResult, Scheme
+from paims.sampling import DensityError, SampleResult, Scheme
 from paims.sampling._checkpoint import FORMAT
 
 
@@ -96,18 +96,22 @@ class Execution:
         kernel: int = 0,
     ) -> SampleResult:
         """Run the sampler; raise :class:`FitInterrupted` if it did not come to its end."""
-        result = sample_posterior(
-            posterior,
-            n_samples,
-            goal=goal,
-            scheme=scheme,
-            random_state=random_state,
-            n_jobs=posterior.n_jobs,
-            progress=self.progress,
-            checkpoint=self.file(kernel),
-            checkpoint_every=self.checkpoint_every,
-            executor=self.executor,
-        )
+        try:
+            result = sample_posterior(
+                posterior,
+                n_samples,
+                goal=goal,
+                scheme=scheme,
+                random_state=random_state,
+                n_jobs=posterior.n_jobs,
+                progress=self.progress,
+                checkpoint=self.file(kernel),
+                checkpoint_every=self.checkpoint_every,
+                executor=self.executor,
+            )
+        except DensityError as error:
+            error.advice = how_to_go_on(self.given or self.checkpoint)
+            raise
         if result.status.name == "interrupted":
             raise FitInterrupted.of(result, self.given or self.checkpoint)
         return result
