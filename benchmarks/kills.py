@@ -247,11 +247,14 @@ def live(kind: str, path: Path, executor: str, address: str | None, tell: int) -
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signals = _interruptions.Interruptions
     enter, leave, handle = signals.__enter__, signals.__exit__, signals._handle
-    place = ""
+    process, place, ready = os.getpid(), "", False
 
     def entered(self: Any) -> Any:
+        nonlocal ready
         result = enter(self)
-        os.write(tell, b"ready\n")
+        if not ready and os.getpid() == process:
+            ready = True
+            os.write(tell, b"ready\n")
         return result
 
     def left(self: Any, *about: Any) -> None:
