@@ -54,7 +54,7 @@ RECORDS = Path(__file__).with_name("kills.jsonl")
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 EXECUTORS = ("none", "threads", "processes", "dask")
 _PAUSE = 3e-5  # seconds of a point, in slow runs
-_HANGS = 120.0  # seconds after which a process is taken to hang
+_HANGS = 300.0  # seconds after which a process is taken to hang
 _N_STIFF = 12
 _EVERY = 0.02  # seconds between checkpoints
 
