@@ -10,11 +10,12 @@ ended by itself: its draws, weights and evidence have to be those of an undistur
 bit. Ctrl-C goes to the whole group, workers included, as a terminal sends it; SIGTERM and SIGKILL
 go to the run alone, and its workers have to be gone soon after.
 
-Each run is of one of five kinds: two modes, with a fast density, so that most signals fall into
-the sampler's own steps (recycling, search, assembly, writing), or a slow one, so that they fall
-into batches; the slow one with a lead; a stiff chain of 12 parameters with a lead and gradients,
-where Hamiltonian moves are made on both legs; and a banana, whose clusters are straightened by
-maps.
+Kinds of runs: two modes, with a fast density, so that most signals fall into the sampler's own
+steps (recycling, search, assembly, writing), or a slow one, so that they fall into batches; the
+slow one with a lead; a stiff chain of 12 parameters with a lead and gradients, where Hamiltonian
+moves are made on both legs; a banana, whose clusters are straightened by maps; a fit under the
+reference prior, with a lead; a fit of two outputs apart, each of which a worker takes whole; and
+the same by `paims fit`, with `--workers` if there are processes. All kinds get about as much time.
 
 What was seen is appended to `benchmarks/kills.jsonl`, one line for each run; the command goes on
 where it was stopped, and several may run at once with different ``--seed``.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import signal
@@ -35,7 +37,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -45,15 +47,16 @@ from typing import Any
 import numpy as np
 
 import paims
+from paims.emulator import _table
 from paims.sampling import _checkpoint, _interruptions
 
 RECORDS = Path(__file__).with_name("kills.jsonl")
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 EXECUTORS = ("none", "threads", "processes", "dask")
 _PAUSE = 3e-5  # seconds of a point, in slow runs
-_HANGS = 120.0  # seconds after which a process is taken to hang
+_HANGS = 300.0  # seconds after which a process is taken to hang
 _N_STIFF = 12
-_SHARES = np.array([3, 3, 3, 1, 3]) / 13  # of the kinds: one takes longer than the others
+_EVERY = 0.02  # seconds between checkpoints
 
 
 def density(x: np.ndarray) -> np.ndarray:
@@ -108,29 +111,44 @@ def stiff_lead_gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 stiff.value_and_gradient = stiff_gradient  # type: ignore[attr-defined]
 stiff_lead.value_and_gradient = stiff_lead_gradient  # type: ignore[attr-defined]
 
-#: Kinds of runs: density, lead, corners of the box, points.
-KINDS: dict[str, tuple[str, str | None, list[float], list[float], int]] = {
+#: Runs of the sampler: density, lead, corners of the box, points.
+RUNS: dict[str, tuple[str, str | None, list[float], list[float], int]] = {
     "two modes, slow": ("slow_density", None, [-3.0] * 2, [3.0] * 2, 200),
     "two modes, fast": ("density", None, [-3.0] * 2, [3.0] * 2, 200),
     "lead": ("slow_density", "lead", [-3.0] * 2, [3.0] * 2, 200),
     "lead and gradients": ("stiff", "stiff_lead", [-3.0] * _N_STIFF, [3.0] * _N_STIFF, 260),
     "maps": ("banana", None, [-8.0] * 2, [12.0] * 2, 200),
 }
+FITS = ("fit", "outputs apart", "paims fit")
+KINDS = (*RUNS, *FITS)
+
+
+def life_of(kind: str, path: Path, executor: str, address: str | None) -> str:
+    """Live to the end, or until it is interrupted; say what there is then."""
+    if kind == "paims fit":
+        return commanded(path, executor)
+    with executor_of(executor, address) as made:
+        if kind in FITS:
+            return fitted(kind, path, made)
+        result = run(kind, str(path), made)
+    if result.status.name == "converged":
+        return digest(result)
+    return f"{result.status.name} with {len(result.draws)} draws"
 
 
 def run(kind: str, path: str | None = None, executor: Any = None) -> paims.SampleResult:
-    """Run to the end, or until it is interrupted."""
+    """Run the sampler."""
     # Other processes do not know what is in a script: by the name that they can import.
-    name, of_lead, lower, upper, n_samples = KINDS[kind]
+    name, of_lead, lower, upper, n_samples = RUNS[kind]
     target, leader = (
         None if one is None else resolve_name(f"benchmarks.kills:{one}") for one in (name, of_lead)
     )
-    options = {} if path is None else {"checkpoint": path, "checkpoint_every": 0.02}
+    options = {} if path is None else {"checkpoint": path, "checkpoint_every": _EVERY}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", paims.SamplingWarning)
         return paims.sample(
             target, paims.Uniform(lower, upper), n_samples, lead=leader,
-            random_state=1 + list(KINDS).index(kind), progress=False, executor=executor, **options,
+            random_state=1 + list(RUNS).index(kind), progress=False, executor=executor, **options,
         )  # fmt: skip
 
 
@@ -142,13 +160,77 @@ def digest(result: paims.SampleResult) -> str:
     return name.hexdigest()
 
 
+def table_of_runs(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs, and two outputs."""
+    x = np.linspace(0.0, 1.0, 42 if kind == "fit" else 9)[:, None]
+    return x, np.column_stack(
+        [np.sin(9.0 * x[:, 0]), np.exp(x[:, 0]) + 0.1 * np.cos(7.0 * x[:, 0])]
+    )
+
+
+def fitted(kind: str, path: Path, executor: Any) -> str:
+    """Fit one output, or two apart."""
+    X, Y = table_of_runs(kind)
+    emulator = paims.Emulator(
+        kernel="matern52", prior="reference", n_samples=60, outputs="separate", random_state=3
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        emulator.fit(
+            X, Y[:, 0] if kind == "fit" else Y,
+            checkpoint=path, checkpoint_every=_EVERY, executor=executor,
+        )  # fmt: skip
+    return digest_of_fit(emulator)
+
+
+def digest_of_fit(emulator: paims.Emulator) -> str:
+    """Name of what a fit has found, and of what it predicts."""
+    outputs = emulator.outputs_ if hasattr(emulator, "outputs_") else [emulator]
+    name = hashlib.sha256()
+    for one in outputs:
+        name.update(digest(one.result_).encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names, that the command gives the inputs
+        predicted = emulator.predict(np.linspace(0.0, 1.0, 7)[:, None], return_std=True)
+    for array in predicted:
+        name.update(np.ascontiguousarray(array).tobytes())
+    return name.hexdigest()
+
+
+def commanded(path: Path, executor: str) -> str:
+    """Fit two outputs on the command line; the emulator is beside the checkpoint."""
+    from paims.cli._app import app  # noqa: PLC0415 - slow to import
+
+    table, saved = path.with_name("runs.csv"), path.with_name("emulator.h5")
+    if not table.exists():
+        X, Y = table_of_runs("paims fit")
+        rows = [",".join(map(repr, row)) for row in np.hstack([X, Y]).tolist()]
+        table.write_text("\n".join(["x,a,b", *rows]))
+    command = f"fit {table} --output a --output b --way separate --kernel matern52 --samples 60"
+    command += f" --seed 3 --save {saved} --checkpoint {path} --json"
+    words = command.split() + (["--workers", "2"] if executor == "processes" else [])
+    said, told = io.StringIO(), io.StringIO()
+    if not saved.exists():
+        code: Any = 0
+        with redirect_stderr(said), redirect_stdout(told):
+            try:
+                app(words)
+            except SystemExit as end:
+                code = end.code
+        if code == 130:
+            right = "is saved in" if saved.exists() else str(path)
+            known = right in said.getvalue() or "was not finished" in said.getvalue()
+            return "interrupted" if known else f"lost: {said.getvalue()}"
+        if code:
+            return f"lost: exit code {code}, {said.getvalue()}"
+    return digest_of_fit(paims.load_emulator(saved))
+
+
 @contextmanager
 def executor_of(name: str, address: str | None) -> Iterator[Any]:
     """What a run is given as its executor."""
     if name == "dask":
-        from distributed import Client  # noqa: PLC0415 - seldom needed
-
-        with Client(address) as client:
+        with resolve_name("distributed:Client")(address) as client:
             yield client
         return
     fork = get_context("fork")
@@ -159,22 +241,26 @@ def executor_of(name: str, address: str | None) -> Iterator[Any]:
     }[name]
 
 
-def live(kind: str, path: str, executor: str, address: str | None, tell: int) -> None:
+def live(kind: str, path: Path, executor: str, address: str | None, tell: int) -> None:
     """Be the process of a run: say when signals are welcome, and what became of it."""
     # A shell makes what it starts in the background deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signals = _interruptions.Interruptions
     enter, leave, handle = signals.__enter__, signals.__exit__, signals._handle
-    place = ""
+    process, place, ready = os.getpid(), "", False
 
     def entered(self: Any) -> Any:
+        nonlocal ready
         result = enter(self)
-        os.write(tell, b"ready\n")
+        if not ready and os.getpid() == process:
+            ready = True
+            os.write(tell, b"ready\n")
         return result
 
     def left(self: Any, *about: Any) -> None:
         # What comes later is not the run's. (To block it would leave it to the other threads.)
-        self._before = dict.fromkeys(self._before, signal.SIG_IGN)
+        if kind in RUNS:
+            self._before = dict.fromkeys(self._before, signal.SIG_IGN)
         leave(self, *about)
 
     def handled(self: Any, number: int, frame: Any) -> None:
@@ -185,17 +271,16 @@ def live(kind: str, path: str, executor: str, address: str | None, tell: int) ->
     signals.__enter__, signals.__exit__ = entered, left  # type: ignore[assignment, method-assign]
     signals._handle = handled  # type: ignore[method-assign]
     try:
-        with executor_of(executor, address) as made:
-            result = run(kind, path, made)
-        if result.status.name == "converged":
-            answer = digest(result)
-        else:
-            answer = f"{result.status.name} with {len(result.draws)} draws"
+        answer = life_of(kind, path, executor, address)
     except KeyboardInterrupt as interruption:
-        answer = "interrupted in level 0" if path in str(interruption) else "lost: no advice"
+        # Between the runs of a fit a signal is Python's own; the checkpoint has what was.
+        known = kind in FITS or str(path) in str(interruption)
+        answer = "interrupted" if known else "lost: no advice"
     except BaseException:
         answer = f"lost: {traceback.format_exc()}"
-    os.write(tell, f"{answer}\n{place}".encode())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    os.write(tell, f"{answer}\n{place}\0".encode())
 
 
 def where(frame: Any) -> str:
@@ -219,7 +304,7 @@ class Life:
             try:
                 os.setsid()
                 os.close(self._read)
-                live(kind, str(path), executor, address, write)
+                live(kind, path, executor, address, write)
             finally:
                 os._exit(0)
         os.close(write)
@@ -244,8 +329,8 @@ class Life:
         return True
 
     def ended(self, seconds: float) -> bool:
-        """Whether it says what became of it in time."""
-        return self._listen(lambda: False, seconds)
+        """Whether it says what became of it in time, or dies."""
+        return self._listen(lambda: self._said.endswith(b"\0"), seconds)
 
     def send(self, name: str) -> None:
         """Send a signal as it comes in practice."""
@@ -261,6 +346,7 @@ class Life:
         os.close(self._read)
         os.waitpid(self.pid, 0)
         answer, _, self.place = self._said.partition(b"\n")[2].decode().partition("\n")
+        self.place = self.place.rstrip("\0")
         return answer
 
     def leaves_workers(self) -> bool:
@@ -285,6 +371,16 @@ def usual_seconds(kind: str, executor: str, address: str | None) -> float:
         return time.monotonic() - start
 
 
+def _readable(file: Path) -> None:
+    """Raise if a file that a signal has left cannot be read."""
+    if file.name == "emulator.h5":
+        paims.load_emulator(file)
+    elif file.name == "run.h5" and _table.FORMAT.encode() in file.read_bytes()[:64]:
+        return  # The next life will read it.
+    else:
+        _checkpoint.read_checkpoint(file)
+
+
 def one_run(
     name: str, executor: str, kind: str, expected: str, rng: Any, address: str | None
 ) -> dict[str, Any]:
@@ -296,7 +392,7 @@ def one_run(
         path = Path(folder) / "run.h5"
         for _ in range(12):
             life = Life(kind, path, executor, address)
-            if life.ended(rng.uniform(0.0, 1.2 * seconds)):
+            if life.ended(rng.uniform(0.0, seconds)):
                 found = life.answer()
                 break
             life.send(name)
@@ -306,10 +402,11 @@ def one_run(
             seen["sent"] += 1
             seen["places"][life.place] = seen["places"].get(life.place, 0) + 1
             seen["orphans"] += life.leaves_workers()
-            if found.startswith("lost") or (name != "SIGKILL" and not found):
+            silent = name == "SIGKILL" or (name == "SIGTERM" and kind in FITS)
+            if found.startswith("lost") or not (found or silent):
                 seen["lost"].append(found or "died without a word")
-            if path.exists():
-                _checkpoint.read_checkpoint(path)  # has to be readable
+            for file in path.parent.glob("*.h5"):
+                _readable(file)
         else:
             found = Life(kind, path, executor, address).answer()
         seen["different"] = int(found != expected)
@@ -326,20 +423,19 @@ def records() -> list[dict[str, Any]]:
 
 
 def n_sent(name: str, executor: str) -> int:
-    """Signals of a kind so far, since the sampler has leads, gradients and maps."""
+    """Signals of a kind so far."""
     return sum(
         seen["sent"]
         for seen in records()
-        if (seen["signal"], seen["executor"]) == (name, executor) and "kind" in seen
+        if (seen["signal"], seen["executor"]) == (name, executor)
     )
 
 
 def table() -> str:
     """What was seen, in Markdown."""
     lines = [
-        "| signal | executor | signals | of them recent | runs | other draws | lost |"
-        " workers left |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| signal | executor | signals | runs | other draws | lost | workers left |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for executor in EXECUTORS:
         for name in SIGNALS:
@@ -348,27 +444,21 @@ def table() -> str:
                 sums = [sum(seen[key] for seen in own) for key in ("sent", "different", "orphans")]
                 lost = sum(len(seen["lost"]) for seen in own)
                 lines.append(
-                    f"| {name} | {executor} | {sums[0]} | {n_sent(name, executor)} | {len(own)} | "
-                    f"{sums[1]} | {lost} | {sums[2]} |"
+                    f"| {name} | {executor} | {sums[0]} | {len(own)} | {sums[1]} | {lost} | "
+                    f"{sums[2]} |"
                 )
     places = Counter[str]()
     for seen in records():
         places.update(seen["places"])
     del places[""]  # of those that could not say
     total = sum(places.values())
-    fell = (
-        ", ".join(f"{name} {n / total:.1%}" for name, n in places.most_common()) if total else ""
-    )
+    fell = ", ".join(f"{name} {n / total:.1%}" for name, n in places.most_common())
     of_kinds = ", ".join(
-        f"{kind} {sum(seen['sent'] for seen in records() if seen.get('kind') == kind)}"
+        f"{kind} {sum(seen['sent'] for seen in records() if seen['kind'] == kind)}"
         for kind in KINDS
     )
     return "\n".join(
-        [
-            *lines,
-            "",
-            f"Recent signals by kind of run: {of_kinds}. SIGINT and SIGTERM fell into: {fell}.",
-        ]
+        [*lines, "", f"By kind of run: {of_kinds}. SIGINT and SIGTERM fell into: {fell}."]
     )
 
 
@@ -380,6 +470,7 @@ def cluster(wanted: bool) -> Iterator[str | None]:
         return
     import subprocess  # noqa: PLC0415 - seldom needed
 
+    resolve_name("distributed")  # so that no process of a run has to import it
     script = (
         "import sys\nfrom distributed import LocalCluster\n"
         "if __name__ == '__main__':\n"
@@ -413,12 +504,16 @@ def main() -> None:
         rng = np.random.default_rng(arguments.seed)
         whole = {}
         for kind in [*KINDS, *KINDS]:  # the first compiles, which is not what is to be killed
-            whole[kind] = digest(run(kind))
+            with tempfile.TemporaryDirectory() as folder:
+                whole[kind] = life_of(kind, Path(folder) / "run.h5", "none", None)
         with cluster("dask" in arguments.executors) as address:
             for executor in arguments.executors:
+                # Only processes are known to the command.
+                kinds = KINDS if executor in ("none", "processes") else KINDS[:-1]
+                share = np.array([1.0 / usual_seconds(kind, executor, address) for kind in kinds])
                 for name in arguments.signals:
                     while n_sent(name, executor) < arguments.count and time.monotonic() < end:
-                        kind = str(rng.choice(list(KINDS), p=_SHARES))
+                        kind = str(rng.choice(kinds, p=share / share.sum()))
                         seen = one_run(name, executor, kind, whole[kind], rng, address)
                         with RECORDS.open("a") as file:
                             file.write(json.dumps(seen) + "\n")

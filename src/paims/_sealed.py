@@ -39,6 +39,17 @@ _BYTES_PER_BYTE = 100
 _MOST = 50_000
 _DEFLATE, _SHUFFLE = 1, 2
 
+#: What reading values of other kinds than they should be can raise, :class:`SealError` included.
+UNREADABLE = (
+    OSError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+)
+
 
 class SealError(ValueError):
     """A file that is not what was asked for, or not as it was written; the text says which."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.cli.conftest import Invoke
 
 import paims
+from paims.cli import _fit
 from paims.cli._fit import Resumable
 from paims.gp import Posterior
 
@@ -69,6 +71,37 @@ def test_several_outputs_go_on(interrupted: Any, invoke: Invoke, tmp_path: Path)
     a, b = (paims.load_emulator(tmp_path / name) for name in ("emulator.h5", "whole.h5"))
     for name in ("y", "x2"):
         np.testing.assert_array_equal(a[name].draws_, b[name].draws_)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "left"),
+    [
+        (("y",), "what it has is in emulator.checkpoint.h5. To go on:\n  paims fit"),
+        (("y", "x2"), "no file was written or changed."),
+    ],
+)
+def test_workers_that_die(
+    outputs: tuple[str, ...],
+    left: str,
+    invoke: Invoke,
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Dying(ThreadPoolExecutor):
+        def submit(self, *_: Any) -> Any:  # type: ignore[override]
+            future: Future[Any] = Future()
+            future.set_exception(BrokenExecutor())
+            return future
+
+    monkeypatch.setattr(_fit, "processes", Dying)
+    options = [word for name in outputs for word in ("--output", name)]
+    result = invoke(
+        "fit", "runs.csv", *options, "--ignore", "label", "--way", "separate", "--workers", 2
+    )
+    assert result.exit_code == 1
+    assert "died" in result.stderr
+    assert left in result.stderr
+    assert "Call fit again" not in result.stderr
 
 
 def test_a_named_checkpoint_stays(interrupted: Any, invoke: Invoke, tmp_path: Path) -> None:

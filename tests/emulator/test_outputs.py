@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest
+from tests.sampling.test_cluster import FakeClient
 
 import paims
 from paims.emulator import JointPrediction, _forecast
@@ -30,7 +31,7 @@ from paims.emulator._shared_fit import fewer_points
 from paims.emulator._table import _Keeper
 from paims.gp import Posterior
 from paims.gp._shared import SharedPosterior
-from paims.sampling import CheckpointError
+from paims.sampling import CheckpointError, _cluster
 
 WAYS = ("separate", "shared", "components")
 rng = np.random.default_rng(0)
@@ -356,6 +357,13 @@ def test_an_interruption_names_the_checkpoint_to_go_on_with(
     np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
 
 
+def broken() -> Future[Any]:
+    """What a pool gives whose worker has died."""
+    future: Future[Any] = Future()
+    future.set_exception(BrokenExecutor())
+    return future
+
+
 def two_processes() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(2)
 
@@ -436,6 +444,30 @@ class TestWorkers:
         found = emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
         there = emulator("separate", mean=trend).fit(X, Y)
         np.testing.assert_array_equal(found.predict(NEW), there.predict(NEW))
+
+    @pytest.mark.parametrize(
+        ("gone", "outputs"), [("broken", Y), ("workers", Y), ("broken", Y["a"])]
+    )
+    def test_workers_that_are_gone_leave_the_checkpoint(
+        self, gone: str, outputs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "fit.h5"
+        pool: Any = ThreadPoolExecutor(1)
+        if gone == "workers":  # of a cluster, after the first output
+            monkeypatch.setattr(_cluster, "_PATIENCE", 0.3)
+            monkeypatch.setattr(_cluster, "_ASK", 0.1)
+            pool = FakeClient(4, [])
+            text = "cluster has had no workers"
+        else:
+            text = "the executor that you passed cannot be used again"
+            monkeypatch.setattr(pool, "submit", lambda *a, **k: broken())
+        with pytest.raises(RuntimeError, match=text) as seen:
+            emulator("separate").fit(X, outputs, checkpoint=path, executor=pool)
+        assert str(seen.value).endswith(f" Call fit again with checkpoint={str(path)!r} to go on.")
+        monkeypatch.undo()
+        again = emulator("separate").fit(X, outputs, checkpoint=path).predict(NEW)
+        whole = fitted("separate").predict(NEW)
+        np.testing.assert_array_equal(again, whole[:, 0] if again.ndim == 1 else whole)
 
     def test_warnings_and_errors_are_those_of_the_output(self) -> None:
         def trend(X: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.nasty import NASTY
 from typer.testing import CliRunner
@@ -128,8 +129,26 @@ def test_names_of_outputs(way: str, paims_in: Commands, tmp_path: Path, page: An
         "[...document.querySelectorAll('#summary tbody th')].map(th => th.textContent)"
     )
     assert set(named[:shown]) <= {visible(name, keep="\n") for name in NASTY}
-    if way == "components":  # Of shared outputs the page still sticks out to the side.
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize("way", ["shared", "separate"])
+def test_a_long_name_scrolls_in_its_frame(way: str, page: Any, tmp_path: Path) -> None:
+    """Not the page, on a telephone either."""
+    X = np.random.default_rng(0).random((16, 2))
+    at = np.linspace(0.0, 1.0, 3)
+    Y = pd.DataFrame(np.sin((3.0 + at) * X[:, :1]) + X[:, 1:], columns=[NASTY[-1], "b", "c"])
+    settings = {"kernel": "squared_exponential", "prior": "jointly_robust", "n_samples": 200}
+    emulator = paims.Emulator(**settings, random_state=0, outputs=way).fit(X, Y)
+    path = tmp_path / "report.html"
+    path.write_text(paims.report.render_report(emulator), encoding="utf-8")
+    for width in (320, 780):
+        page.send("Emulation.setDeviceMetricsOverride", width=width, height=900,
+                  deviceScaleFactor=1, mobile=width == 320)  # fmt: skip
+        page.open(path)
+        page.frame()
+        assert len(page.evaluate("paims.predict([0.5, 0.5])")) == 3
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def _verdict(folder: Path) -> int:

@@ -14,6 +14,7 @@ from tests.sampling.test_checkpoint import assert_same
 from tests.sampling.test_executors import OfMPI
 
 import paims
+from benchmarks import kills
 from paims.sampling import DensityError, SampleResult, _cluster
 
 BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
@@ -22,6 +23,10 @@ BOX = paims.Uniform([-2.0, -2.0], [2.0, 2.0])
 def sample(density: Any = two_modes, path: Path | None = None, **options: Any) -> SampleResult:
     options = {"n_samples": 200, "random_state": 3, "progress": False, **options}
     return paims.sample(density, BOX, checkpoint=path, **options)
+
+
+def led(path: Path | None = None, executor: Any = None) -> SampleResult:
+    return kills.run("lead and gradients", None if path is None else str(path), executor)
 
 
 class FakeClient:
@@ -91,9 +96,19 @@ class TestGone:
         made.status = distributed.core.Status.closed
 
     @pytest.mark.filterwarnings("ignore")
-    @pytest.mark.parametrize("what", ["workers", "client", "scheduler"])
+    @pytest.mark.parametrize(
+        ("what", "run", "at"),
+        [
+            ("workers", sample, 3),
+            ("client", sample, 3),
+            ("scheduler", sample, 3),
+            # On the leg of the lead, by its gradients, and on that of the density.
+            ("workers", led, 8),
+            ("scheduler", led, 17),
+        ],
+    )
     def test_for_good(
-        self, what: str, cluster: Any, hurried: None, tmp_path: Path,
+        self, what: str, run: Any, at: int, cluster: Any, hurried: None, tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:  # fmt: skip
         distributed = pytest.importorskip("distributed")
@@ -111,13 +126,13 @@ class TestGone:
             nonlocal levels
             write(self, progress)
             levels += 1
-            if levels == 3:
+            if levels == at:
                 end()
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(paims.sampling._checkpoint.Checkpoint, "level_done", counted)
             with pytest.raises(DensityError, match="has had no workers, or no scheduler") as seen:
-                sample(executor=client, path=path)
+                run(executor=client, path=path)
         client.close()
         assert f"Everything so far is in {str(path)!r}" in str(seen.value)
         assert seen.value.__cause__ is None
@@ -125,4 +140,4 @@ class TestGone:
         assert seen.value.result is not None
         assert len(seen.value.result.draws) > 0
         assert "waiting 1 s more" in capsys.readouterr().err
-        assert_same(sample(), sample(path=path))
+        assert_same(run(), run(path=path))

@@ -209,6 +209,29 @@ def test_a_signal_to_one_worker(number: int, whole: SampleResult, tmp_path: Path
     assert density.done.exists()
 
 
+def test_the_keyboard_waits_while_workers_start(whole: SampleResult) -> None:
+    """Else it hits one that is still at its imports, which ends with a traceback on the screen."""
+
+    def held() -> bool:
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    seen = []
+
+    class Pool(ProcessPoolExecutor):
+        def submit(self, *arguments: Any, **options: Any) -> Future[Any]:  # type: ignore[override]
+            seen.append(held())
+            return super().submit(*arguments, **options)
+
+    def density(x: Floats) -> Floats:
+        assert not held()
+        return two_modes(x)
+
+    assert_same(whole, sample(density, executor=lambda: Pool(2, mp_context=get_context("fork"))))
+    assert seen
+    assert all(seen)
+    assert not held()
+
+
 def test_a_signal_to_one_worker_of_a_pool_that_cannot_be_replaced(
     whole: SampleResult, tmp_path: Path
 ) -> None:

@@ -329,7 +329,7 @@ def fit_emulator(
 
     from paims.emulator import Emulator, LongFitWarning, VeryLongFitWarning  # noqa: PLC0415
     from paims.report import Provenance  # noqa: PLC0415
-    from paims.sampling import CheckpointError  # noqa: PLC0415
+    from paims.sampling import CheckpointError, DensityError  # noqa: PLC0415
 
     checkpoint = None if resumable is None else resumable.path
     if resumable is not None and resumable.files() and not quiet:
@@ -356,6 +356,9 @@ def fit_emulator(
             raise CommandError(f"{table.name}: {error}") from None
         except MemoryError as error:
             raise CommandError(f"{table.name}: {_in_options(str(error))}") from None
+        except DensityError as error:  # of workers that are gone
+            kept = "" if resumable is None else f" {resumable.interrupted()}"
+            raise CommandError(f"{error.args[0]}{kept}") from None
         except KeyboardInterrupt:  # FitInterrupted is one too
             if resumable is None:
                 raise Interrupted(_NOTHING) from None

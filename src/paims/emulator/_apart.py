@@ -17,9 +17,10 @@ import numpy as np
 
 from paims._arrays import Array, FloatArray
 from paims.emulator._checks import named
-from paims.emulator._execution import Execution, FitInterrupted
-from paims.emulator._fit import Fit, announce_fits, fit_runs
+from paims.emulator._execution import Execution, FitInterrupted, how_to_go_on
+from paims.emulator._fit import Fit, announce_fits, fit_runs, scaled_posteriors
 from paims.emulator._shared_fit import fewer_points
+from paims.sampling import CheckpointError, DensityError
 from paims.sampling._interruptions import Interruptions
 from paims.sampling._run import ProgressLine
 from paims.sampling._shipping import pickled
@@ -76,13 +77,36 @@ class FitApart:
         """An emulator of each column."""
         n = len(columns)
         made = {i: fit for i in range(n) if (fit := self.finished(i)) is not None}
+        for i, fit in made.items():
+            self._check(fit, columns[i])
         fits = {i: self._kept(i, n, columns[i].name, fit, new=False) for i, fit in made.items()}
         left = [i for i in range(n) if i not in fits]
+        self._refuse(columns, left)
         whole = self.execution_of(0, n, "all outputs")
         fit_left = self._by_workers if whole.executor is not None and n > 1 else self._here
         for i, fit in fit_left(columns, left):
             fits[i] = self._kept(i, n, columns[i].name, fit, new=True)
         return tuple(fits[i] for i in range(n))
+
+    def _check(self, fit: Fit, column: Column) -> None:
+        """Raise if a fit that was kept is not of the runs that are given now."""
+        rows = ~np.isnan(column.y)
+        found = fit.posterior
+        here = fit.inputs.runs(self.X[rows]), fit.output.runs(column.y[rows])
+        if not (np.array_equal(here[0], found.X) and np.array_equal(here[1], found.y)):
+            raise CheckpointError(
+                f"The checkpoint {str(self.execution_of(0, 1, '').given)!r} has a fit of "
+                f"{column.name} to other runs. Give another file, or remove this one to begin "
+                "anew."
+            )
+
+    def _refuse(self, columns: Sequence[Column], left: list[int]) -> None:
+        """Raise what any of the fits would raise, before the first of them has taken its time."""
+        runs = ColumnRuns(self.X, tuple(columns), tuple(self.names), self.asked)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i in left:
+                runs.put_into(scaled_posteriors, i)
 
     def _here(self, columns: Sequence[Column], left: list[int]) -> Iterator[tuple[int, Fit]]:
         """One after the other, each with all threads."""
@@ -113,11 +137,16 @@ class FitApart:
                         line.show(f"{n_done} are done")
             except WorkersLostError as error:
                 lost = ", ".join(columns[i].name for i in error.points.ravel().astype(int))
-                raise RuntimeError(
+                error.args = (
                     f"The workers that fitted {lost} died, or were lost, several times. More "
                     "memory than a worker has is what usually ends one; outputs='shared' and "
-                    "fewer runs take less."
-                ) from None
+                    "fewer runs take less.",
+                )
+                error.advice = how_to_go_on(execution.given)
+                raise
+            except DensityError as error:  # a cluster without workers, or a pool that broke
+                error.advice = how_to_go_on(execution.given)
+                raise
             except KeyboardInterrupt:
                 raise FitInterrupted.among(n_done, n, execution.given) from None
             finally:

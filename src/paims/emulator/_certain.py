@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_array
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import InputScaling, OutputScaling
 from paims.emulator._trend import basis_in_units
@@ -64,7 +65,12 @@ class CertainOutput:
 
     def predict_distribution(self, X: Any, include_nugget: bool = True) -> MixturePrediction:
         """The same as for an emulator of one output."""
-        return self.mixture(np.asarray(X, dtype=np.float64))
+        refuse_what_is_no_number("X", X)
+        values = check_array(X, dtype=np.float64, input_name="X")
+        n_inputs = len(self.inputs_.exponent)
+        if values.shape[1] != n_inputs:
+            raise ValueError(f"X must have {n_inputs} columns; got shape {values.shape}.")
+        return self.mixture(values)
 
     def predict(
         self, X: Any, return_std: bool = False, include_nugget: bool = True

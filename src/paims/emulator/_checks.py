@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from paims._arrays import BoolArray, FloatArray
+from paims._arrays import BoolArray, FloatArray, refuse_what_is_no_number
 
 # Outputs of equal inputs may differ by this much more than a fixed nugget allows for.
 _TOLERATED = 1e4
@@ -24,6 +26,14 @@ def named(output: str) -> Iterator[None]:
         if type(error) is not ValueError:
             raise
         raise ValueError(f"Output {output}: {error}") from None
+
+
+def held_out_output(X: FloatArray, y: Any) -> FloatArray:
+    """Outputs ``(k,)`` of checked inputs ``X`` (k, n_features)."""
+    refuse_what_is_no_number("y", y)
+    values = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+    check_consistent_length(X, values)
+    return np.asarray(values, dtype=np.float64)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

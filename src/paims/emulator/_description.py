@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import paims
+from paims._arrays import FloatArray
 from paims.emulator._averaging import in_words
 
 if TYPE_CHECKING:
@@ -182,3 +184,10 @@ def facts_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["seconds"] is not None:
         rows.append(("Time of the fit", f"{facts['seconds']:.1f} s"))
     return rows if facts["source"] else rows[1:]
+
+
+def held_out_inputs(emulator: Emulator, X: Any) -> FloatArray:
+    """Inputs ``(k, n_features)``, which may have lost their names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return emulator._checked(X)

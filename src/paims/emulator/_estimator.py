@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     validate_data,
 )
 
 from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, Validation
 from paims.emulator._apart import emulator_of
-from paims.emulator._checks import check_choice
+from paims.emulator._checks import check_choice, held_out_output
 from paims.emulator._description import feature_names
 from paims.emulator._ensemble import compress
 from paims.emulator._execution import Execution
@@ -466,10 +463,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._refuse_several("validate")
         scaled = self._scaled(X)
-        refuse_what_is_no_number("y", y)
-        outputs = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64))
-        check_consistent_length(scaled, outputs)
-        return self.ensemble_.validate(scaled, outputs)
+        return self.ensemble_.validate(scaled, held_out_output(scaled, y))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the emulator to an HDF5 file; :func:`paims.load_emulator` reads it.

@@ -9,7 +9,7 @@ from typing import Any
 
 from paims.gp import Posterior
 from paims.inference import sample_posterior
-from paims.sampling import SampleResult, Scheme
+from paims.sampling import DensityError, SampleResult, Scheme
 from paims.sampling._checkpoint import FORMAT
 
 
@@ -30,7 +30,7 @@ class FitInterrupted(KeyboardInterrupt):
         error = FitInterrupted(
             f"The fit was {result.status.reason} after {len(result.levels)} levels and "
             f"{result.n_evaluations} evaluations; the emulator is not fitted. "
-            f"{_how_to_go_on(checkpoint)}"
+            f"{how_to_go_on(checkpoint)}"
         )
         error.result = result
         return error
@@ -40,11 +40,12 @@ class FitInterrupted(KeyboardInterrupt):
         """Build from how many of n outputs are fitted."""
         return FitInterrupted(
             f"The fit was interrupted after {n_done} of {n} outputs; the emulator is not fitted. "
-            f"{_how_to_go_on(checkpoint)}"
+            f"{how_to_go_on(checkpoint)}"
         )
 
 
-def _how_to_go_on(checkpoint: Path | None) -> str:
+def how_to_go_on(checkpoint: Path | None) -> str:
+    """What to do after a fit that did not come to its end."""
     if checkpoint is None:
         return "Pass fit(X, y, checkpoint='fit.h5') next time to be able to go on."
     return f"Call fit again with checkpoint={os.fspath(checkpoint)!r} to go on."
@@ -95,18 +96,22 @@ class Execution:
         kernel: int = 0,
     ) -> SampleResult:
         """Run the sampler; raise :class:`FitInterrupted` if it did not come to its end."""
-        result = sample_posterior(
-            posterior,
-            n_samples,
-            goal=goal,
-            scheme=scheme,
-            random_state=random_state,
-            n_jobs=posterior.n_jobs,
-            progress=self.progress,
-            checkpoint=self.file(kernel),
-            checkpoint_every=self.checkpoint_every,
-            executor=self.executor,
-        )
+        try:
+            result = sample_posterior(
+                posterior,
+                n_samples,
+                goal=goal,
+                scheme=scheme,
+                random_state=random_state,
+                n_jobs=posterior.n_jobs,
+                progress=self.progress,
+                checkpoint=self.file(kernel),
+                checkpoint_every=self.checkpoint_every,
+                executor=self.executor,
+            )
+        except DensityError as error:
+            error.advice = how_to_go_on(self.given or self.checkpoint)
+            raise
         if result.status.name == "interrupted":
             raise FitInterrupted.of(result, self.given or self.checkpoint)
         return result

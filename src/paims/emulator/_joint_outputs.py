@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from paims._arrays import FloatArray, IndexArray
+from paims._arrays import FloatArray, IndexArray, refuse_what_is_no_number
 from paims._memory import demand
 from paims.emulator._mixture import (
     N_MATRICES,
@@ -226,6 +226,7 @@ class JointPrediction:
             for name, value in weights.items():
                 given[self._map.index(name)] = float(value)
         else:
+            refuse_what_is_no_number("weights", weights)
             given = np.asarray(weights, dtype=np.float64)
         if given.shape != (m,) or not np.isfinite(given).all():
             raise ValueError(
@@ -333,6 +334,7 @@ class JointPrediction:
         return np.stack([function(self[j]) for j in range(len(self.names))], axis=-1)
 
     def _at(self, Y: Any, function: Any) -> FloatArray:
+        refuse_what_is_no_number("Y", Y)
         values = np.asarray(Y, dtype=np.float64)
         m = len(self.names)
         if values.shape[-1:] != (m,):

@@ -15,6 +15,7 @@ from paims.diagnostics import LeaveOneOut, Validation, leave_one_out
 from paims.emulator._apart import Column, Finished, FitApart, Store
 from paims.emulator._averaging import candidates
 from paims.emulator._certain import CertainOutput, certain_output
+from paims.emulator._checks import held_out_output
 from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._execution import Execution
 from paims.emulator._joint_outputs import JointPrediction, OutputMap
@@ -169,9 +170,10 @@ class OutputOfField:
 
     def validate(self, X: Any, y: Any) -> Validation:
         """As :meth:`paims.Emulator.validate`."""
-        y = np.asarray(y, dtype=np.float64)
+        X = self._check(X)
+        y = held_out_output(X, y)
         step = -(-len(y) // MAX_JOINT)
-        return validated(y[::step], self.predict_distribution(self._check(X)[::step]))
+        return validated(y[::step], self.predict_distribution(X[::step]))
 
 
 def left_out_of(several: Several) -> Callable[[int], LeaveOneOut]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paims._arrays import FloatArray
+from paims._arrays import FloatArray, refuse_what_is_no_number
 from paims.diagnostics import LeaveOneOut, Scores, Validation, validate
-from paims.emulator._description import Provenance, feature_names
+from paims.emulator._description import Provenance, feature_names, held_out_inputs
 from paims.emulator._ensemble import MAX_JOINT
 from paims.emulator._several import OutputOfField, left_out_of
+from paims.emulator._table import checked_outputs
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
@@ -60,6 +61,22 @@ def check_outputs(
     return list(_checks(emulator, held_out))
 
 
+def held_out_table(emulator: Emulator, X: Any, Y: Any) -> tuple[FloatArray, FloatArray]:
+    """Inputs ``(k, n_features)`` and outputs ``(k, m)``, NaN where a run has none."""
+    names = emulator.output_names_
+    X = held_out_inputs(emulator, X)
+    refuse_what_is_no_number("Y", Y)
+    if set(names) <= set(getattr(Y, "columns", ())):
+        Y = Y[list(names)]
+    values = checked_outputs(X, Y)
+    if values.shape[1] != len(names):
+        raise ValueError(
+            f"The held-out runs must have the {len(names)} outputs of the emulator; got shape "
+            f"{values.shape}."
+        )
+    return X, values
+
+
 def _checks(
     emulator: Emulator, held_out: tuple[FloatArray, FloatArray] | None
 ) -> Iterator[Checked]:
@@ -72,7 +89,7 @@ def _checks(
             loo = emulator.outputs_[j].leave_one_out() if of_field is None else of_field(j)
             yield Checked(names[j], loo, None)
         return
-    X, Y = held_out
+    X, Y = held_out_table(emulator, *held_out)
     for j in learnt[::step]:
         rows = np.flatnonzero(np.isfinite(Y[:, j]))
         if len(rows) < _LEAST_HELD_OUT:

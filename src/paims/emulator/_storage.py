@@ -32,7 +32,15 @@ import numpy as np
 
 import paims
 from paims import gp
-from paims._sealed import SealError, get_json, open_sealed, put_array, put_json, write_sealed
+from paims._sealed import (
+    UNREADABLE,
+    SealError,
+    get_json,
+    open_sealed,
+    put_array,
+    put_json,
+    write_sealed,
+)
 from paims.emulator._averaging import KernelEvidence, KernelFit, candidates
 from paims.emulator._description import Provenance
 from paims.emulator._ensemble import Compression, Ensemble
@@ -70,9 +78,6 @@ _CLASSES = {cls.__name__: cls for cls in _NAMED + _OTHERS}
 
 T = TypeVar("T")
 
-# What reading values of other kinds than they should be can raise.
-_WRONG = (ValueError, TypeError, RuntimeError)
-
 
 class EmulatorFileError(ValueError):
     """A file that no emulator can be loaded from."""
@@ -88,7 +93,7 @@ def save_with_provenance(
     An interruption leaves what was there before. :func:`paims.load_emulator` reads the file as any
     other.
     """
-    settings = _settings(emulator)  # raises before anything is written
+    settings = stored_settings(emulator)  # raises before anything is written
 
     def fill(file: Any) -> None:
         several = hasattr(emulator, "outputs_")
@@ -108,7 +113,8 @@ def save_with_provenance(
     write_sealed(Path(path), FORMAT, fill)
 
 
-def _settings(emulator: Emulator) -> dict[str, Any]:
+def stored_settings(emulator: Emulator) -> dict[str, Any]:
+    """Constructor's arguments as JSON has them; raises TypeError if one is a program."""
     settings = {
         name: encode(name, value)
         for name, value in emulator.get_params(deep=False).items()
@@ -121,7 +127,7 @@ def _settings(emulator: Emulator) -> dict[str, Any]:
 
 def put_emulator(group: Any, emulator: Emulator) -> None:
     """Write an emulator of one output."""
-    put_json(group, "settings", _settings(emulator))
+    put_json(group, "settings", stored_settings(emulator))
     put_json(group, "about", _about(emulator))
     _put_arrays(group, "inputs", dataclasses.asdict(emulator.inputs_))
     put_json(group, "output", dataclasses.asdict(emulator.output_))
@@ -186,7 +192,7 @@ def _load(path: Path, read: Callable[[Any], T]) -> T:
             f"{str(path)!r} cannot be loaded as an emulator: {error}. Save the emulator again, or "
             "copy the file again from where it is whole."
         ) from None
-    except (OSError, LookupError, ArithmeticError, AttributeError, *_WRONG) as error:
+    except UNREADABLE as error:
         raise EmulatorFileError(
             f"{str(path)!r} is a damaged emulator file ({error}): save the emulator again, or "
             "copy the file again from where it is whole."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +16,14 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from paims._arrays import FloatArray
-from paims._sealed import SealError, get_json, open_sealed, put_json, write_sealed
+from paims._sealed import UNREADABLE, get_json, open_sealed, put_json, write_sealed
 from paims.emulator._apart import emulator_of
 from paims.emulator._description import feature_names
 from paims.emulator._execution import Execution
 from paims.emulator._mixture import as_generator
 from paims.emulator._several import Several, fit_several
 from paims.sampling import CheckpointError
+from paims.sampling._lock import only_run
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
@@ -82,19 +85,20 @@ def fit_table(emulator: Emulator, X: FloatArray, Y: Any, execution: Execution) -
     seed = emulator.random_state
     if not isinstance(seed, int | np.integer):
         asked.random_state = int(as_generator(seed).integers(2**62))
-    keeper = None
-    if execution.checkpoint is not None:
-        keeper = _Keeper(execution.checkpoint, _description(asked, X, values), asked)
-        asked.random_state = keeper.begin(fixed=seed is not None)
-    return fit_several(
-        X,
-        values,
-        names,
-        feature_names(emulator),
-        asked,
-        _executions(execution),
-        *(() if keeper is None else (keeper.finished, keeper.store)),
-    )
+    path = execution.checkpoint
+    with nullcontext() if path is None else only_run(path):
+        keeping: Any = ()
+        if path is not None:
+            keeper = _Keeper(path, _description(asked, X, values), asked)
+            asked.random_state = keeper.begin(fixed=seed is not None)
+            keeping = keeper.finished, keeper.store
+        named = feature_names(emulator)
+        try:
+            return fit_several(X, values, names, named, asked, _executions(execution), *keeping)
+        except Exception:
+            if path is not None:
+                keeper.drop_nothing()
+            raise
 
 
 def _executions(execution: Execution) -> Callable[[int, int, str], Execution]:
@@ -145,16 +149,11 @@ class _Keeper:
         if not self.path.exists():
             self._write({})
             return int(self.asked.random_state)
-        try:
-            with open_sealed(self.path, FORMAT) as file:
-                stored = get_json(file, "about")
-        except (SealError, OSError, KeyError) as error:
-            raise CheckpointError(
-                f"{str(self.path)!r} cannot be gone on from: {error}. Give another file, or "
-                "remove this one to begin anew."
-            ) from None
+        with self._opened() as file:
+            stored = get_json(file, "about")
+            seed, there = int(stored["seed"]), dict(stored["description"])
         here = self.description | ({"seed": str(self.asked.random_state)} if fixed else {})
-        there = stored["description"] | ({"seed": str(stored["seed"])} if fixed else {})
+        there |= {"seed": str(seed)} if fixed else {}
         other = [name for name in here if here[name] != there.get(name)]
         if other:
             listed = "; ".join(
@@ -164,19 +163,47 @@ class _Keeper:
                 f"The checkpoint {str(self.path)!r} is of another fit: {listed}. Give another "
                 "file, or remove this one to begin anew."
             )
-        self.asked.random_state = int(stored["seed"])
-        return int(stored["seed"])
+        self.asked.random_state = seed
+        return seed
+
+    def drop_nothing(self) -> None:
+        """Remove the file of a fit that was refused: it would be in the way of another."""
+        beside = self.path.parent.glob(f"{glob.escape(self.path.stem)}.output*{self.path.suffix}")
+        with suppress(CheckpointError), self._opened() as file:
+            if list(file) == ["about"] and not any(beside):
+                self.path.unlink()
 
     def finished(self, i: int) -> Any:
-        """Fit of the i-th process, if it is there."""
-        from paims.emulator._storage import get_emulator  # noqa: PLC0415 - knows this module
+        """Fit of the i-th process, if it is there.
 
-        with open_sealed(self.path, FORMAT) as file:
+        Before anything is computed it raises TypeError where none could be stored.
+        """
+        from paims.emulator._storage import (  # noqa: PLC0415 - knows this module
+            get_emulator,
+            stored_settings,
+        )
+
+        try:
+            stored_settings(self.asked)
+        except TypeError as error:
+            raise TypeError(f"{error} Or fit without a checkpoint.") from None
+        with self._opened() as file:
             return get_emulator(file[str(i)])._fit if str(i) in file else None
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            with open_sealed(self.path, FORMAT) as file:
+                yield file
+        except UNREADABLE as error:
+            raise CheckpointError(
+                f"{str(self.path)!r} cannot be gone on from: {error}. Give another file, or "
+                "remove this one to begin anew."
+            ) from None
 
     def store(self, i: int, one: Emulator) -> None:
         """Keep what is done."""
-        with open_sealed(self.path, FORMAT) as file:
+        with self._opened() as file:
             done = [int(name) for name in file if name.isdecimal()]
         self._write({**{j: emulator_of(self.asked, self.finished(j)) for j in done}, i: one})
 

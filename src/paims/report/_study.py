@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from paims._arrays import FloatArray, refuse_what_is_no_number
+from paims._arrays import FloatArray
 from paims.diagnostics import LeaveOneOut, MainEffects, Screening, Validation, screen
 from paims.emulator import Emulator, MixturePrediction
 from paims.emulator._averaging import label
-from paims.emulator._description import feature_names
+from paims.emulator._checks import held_out_output
+from paims.emulator._description import feature_names, held_out_inputs
 from paims.gp._means import is_polynomial
 
 __all__ = ["NextRun", "Study", "prediction_at", "study"]
@@ -156,10 +157,8 @@ def study(emulator: Emulator, held_out: tuple[Any, Any] | None = None) -> Study:
         )
     validation = None
     if held_out is not None:
-        for name, values in zip(("X", "y"), held_out, strict=True):
-            refuse_what_is_no_number(f"{name} of the held-out runs", values)
-        X, y = (np.asarray(values, dtype=np.float64) for values in held_out)
-        validation = emulator.ensemble_.validate(inputs.apply(X), y)
+        X = held_out_inputs(emulator, held_out[0])
+        validation = emulator.ensemble_.validate(inputs.apply(X), held_out_output(X, held_out[1]))
     enough = posterior.n_runs >= posterior.n_basis + 4  # to leave one out
     return Study(
         emulator=emulator,

@@ -31,10 +31,16 @@ class DensityError(RuntimeError):
         Where.
     result : SampleResult or None
         What the levels before it gave.
+    advice : str
+        How to go on, which is the last sentence of the message.
     """
 
     points: Array
     result: SampleResult | None = None
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {self.advice}".rstrip()
 
     @classmethod
     def at(cls, points: Array, text: str) -> Self:

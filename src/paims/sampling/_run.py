@@ -119,8 +119,7 @@ def run(
             if progress.state is not None:
                 with suppress(Exception):  # The error matters more than what there is.
                     error.result = assemble(progress, plan, target, _FAILED, go_on)
-            if go_on:
-                error.args = (f"{error} {go_on}",)
+            error.advice = go_on
             raise
         finally:
             if checkpoint is not None:

@@ -20,6 +20,8 @@ from paims._arrays import Array
 _MAX_KEPT = 4  # densities that a worker process keeps
 _LOOK = 1.0  # seconds between two looks at whether the parent is still there
 
+_CAN_HOLD = hasattr(signal, "pthread_sigmask")  # not on Windows
+
 T = TypeVar("T")
 
 _received: dict[str, Callable[[Array], Any]] = {}  # in a worker process: it has to outlive a task
@@ -106,10 +108,28 @@ def tied_to_this_process(executor: Executor) -> Executor:
     return executor
 
 
+@contextmanager
+def keyboard_held() -> Iterator[None]:
+    """Hold Ctrl-C back while processes are started, which inherit that.
+
+    None comes between the start of a worker and its being deaf to it.
+    """
+    if not _CAN_HOLD:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def begin_worker(then: Callable[..., Any] | None, *arguments: Any) -> None:
     """Begin the life of a worker; ``then`` is what its pool was told to begin with."""
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if _CAN_HOLD:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_the_parent, args=(os.getppid(),), daemon=True).start()
     if then is not None:

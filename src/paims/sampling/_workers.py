@@ -16,10 +16,11 @@ from concurrent.futures import (
     CancelledError,
     Executor,
     Future,
+    ProcessPoolExecutor,
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import ceil
 from time import monotonic
@@ -32,7 +33,12 @@ from paims._parallel import n_threads
 from paims.sampling._cluster import Cluster
 from paims.sampling._density import Answer, Density, DensityError, listed
 from paims.sampling._interruptions import Interruptions
-from paims.sampling._shipping import Shipment, evaluate_shipped, tied_to_this_process
+from paims.sampling._shipping import (
+    Shipment,
+    evaluate_shipped,
+    keyboard_held,
+    tied_to_this_process,
+)
 from paims.sampling._target import Evaluator
 
 T = TypeVar("T")
@@ -367,8 +373,11 @@ class Pool:
         if self._shipment is None or self._shipment.function is not function:
             self._shipment = Shipment(function)
         content = self._shipment.content if whole else None
+        # Only workers that were made here let go of what is held.
+        ours = self._factory is not None and isinstance(self._executor, ProcessPoolExecutor)
         try:
-            return self._executor.submit(evaluate_shipped, self._shipment.name, content, piece)
+            with keyboard_held() if ours else nullcontext():
+                return self._executor.submit(evaluate_shipped, self._shipment.name, content, piece)
         except Exception:
             if self._cluster is not None and not self._cluster.n_workers():
                 raise CancelledError from None

@@ -141,7 +141,12 @@
       row.appendChild(label);
       return [row.insertCell(), row.insertCell(), row.insertCell()];
     });
-    root.replaceChildren(form, table);
+    // A long name scrolls in a frame of its own, and not the page.
+    const frame = document.createElement("div");
+    Object.assign(frame, { className: "wide", tabIndex: 0, role: "region" });
+    frame.setAttribute("aria-label", "Table of the predictions");
+    frame.appendChild(table);
+    root.replaceChildren(form, frame);
     show = (rows) => {
       rows.forEach((r, j) => {
         cells[j][0].textContent = short(r.mean);
