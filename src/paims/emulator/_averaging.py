@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 #: What "auto" stands for: infinitely, three times and twice differentiable.
 AUTO = ("squared_exponential", "matern72", "matern52")
 
-# Fewest points of a run that is one of several, in all and for each parameter: the evidence is
-# then known to about 0.05.
-_LEAST = 500
-_LEAST_EACH = 50
+# Fewest points of a run that is one of several: the evidence is then known to about 0.1.
+_LEAST = 250
 # Runs from which "auto" is the kernel whose posterior has the highest top.
 _MANY_RUNS = 250
 # A kernel that weighs less than this is left out: no prediction would show it.
@@ -143,7 +141,7 @@ def sizes(n_kernels: int, n_samples: int | None, n_params: int) -> list[int | No
     if n_kernels == 1:
         return [n_samples]
     size = points_of_a_fit(n_params) if n_samples is None else n_samples
-    least = max(_LEAST, _LEAST_EACH * n_params, least_n_samples(n_params))
+    least = max(_LEAST, least_n_samples(n_params))
     return [max(min(size, least), -(-size // n_kernels))] * n_kernels
 
 
