@@ -268,7 +268,7 @@ def _climb(neighbours: Array, height: Array, prominence: float) -> Array:
         upper, lower = sorted((root(summit[low[meeting]]), root(summit[high[meeting]])))
         if height[order[lower]] - height[order[low[meeting]]] < prominence:
             parent[lower] = upper
-    peak = np.array([order[root(top)] for top in summit])
+    peak = np.array([order[root(top)] for top in summit.tolist()])
     found = np.empty(n, dtype=np.int64)
     found[order] = peak
     return found
