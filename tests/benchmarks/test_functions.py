@@ -118,16 +118,16 @@ def test_ways_are_shown_by_halves() -> None:
     assert summary.report(records).count("Ways to weigh kernels") == 2
 
 
-def test_single_kernels_are_beside_the_default_of_the_same_fits() -> None:
-    cell = Cell(weights.__name__, "paims", "Franke1", weights.KERNELS, 0)
-    nlpd = {weights.DEFAULT: -1.0, "matern72": -1.5, "chosen": -9.0}
-    scores = {"rmse": 0.1, "crps": 0.1, "coverage": 0.9}
-    ways = {way: {"nlpd": value, **scores} for way, value in nlpd.items()}
-    weighed: list[Record] = [{**cell.__dict__, "status": "ok", "ways": ways}]
-    records = [record("paims", "Franke1", -7.0)]
-    assert summary.beside_singles(weighed) == [{"method": "matern72", "nlpd": -1.5, "mine": -1.0}]
-    (first, *_) = summary.verdicts(records, weighed)
-    assert (first["found"], first["verdict"]) == ("matern72 -1.500 (ours there -1.000)", "missed")
+def test_spikes_are_compared_by_halves_on_common_designs() -> None:
+    spike, low = comparison.SPIKE, cases.CHOOSING[0]
+    records = [
+        record("paims", low, -2.0), record(spike, low, -1.5),
+        record("paims", cases.SHOWING[0], -3.0), record(spike, cases.SHOWING[1], -9.0),
+    ]  # fmt: skip
+    found = summary.spikes(records, cases.CHOOSING)
+    assert [(row["method"], row["nlpd"]) for row in found] == [("paims", -2.0), (spike, -1.5)]
+    assert summary.spikes(records, cases.SHOWING) == []
+    assert summary.report(records).count("Where the spike begins") == 1
 
 
 def test_only_common_designs_are_compared() -> None:

@@ -23,6 +23,7 @@ from paims.emulator._averaging import (
     candidates,
     in_words,
     label,
+    planned,
     sizes,
     stacking_weights,
 )
@@ -411,6 +412,22 @@ def test_kernels_share_the_points() -> None:
     assert sizes(3, 200, 3) == [200] * 3
     assert sizes(3, 900, 3) == [300] * 3
     assert sizes(3, 5000, 30) == [1667] * 3
+
+
+def test_with_many_runs_one_kernel_is_taken() -> None:
+    def runs(n: int, n_params: int = 3, has_gradient: bool = True) -> list[Any]:
+        one = SimpleNamespace(n_runs=n, n_params=n_params, has_gradient=has_gradient)
+        return [one] * 3
+
+    asked = paims.Emulator()
+    assert planned(runs(249), asked) == [267] * 3
+    assert planned(runs(250), asked) == [500]
+    assert planned(runs(250, 12), asked) == [600]
+    assert planned(runs(250, 20), asked) == [800]
+    assert planned(runs(250), paims.Emulator(n_samples=700)) == [700]
+    assert planned(runs(250, has_gradient=False), asked) == [267] * 3
+    assert planned(runs(250), paims.Emulator(AUTO)) == [267] * 3
+    assert planned(runs(250)[:1], paims.Emulator("matern52")) == [None]
 
 
 def test_the_time_of_all_is_announced(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
