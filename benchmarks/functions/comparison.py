@@ -14,8 +14,9 @@ from benchmarks.real.comparison import worded
 from paims.gp import SpikeSlabNugget
 
 LIMIT = 600.0
-# Method: its adapter in `benchmarks.peers.emulation`, its package, and options of the adapter.
-METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
+# Method: its adapter in `benchmarks.peers.emulation`, its package, and options of the adapter;
+# None stands for what the adapter has under that name.
+METHODS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "paims": ("paims", "paims", {}),
     "paims, squared exponential": ("paims", "paims", {"kernel": "squared_exponential"}),
     "paims, Matérn 7/2": ("paims", "paims", {"kernel": "matern72"}),
@@ -25,8 +26,8 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "scikit-learn, 10 restarts": ("scikit_learn", "scikit-learn", {"restarts": 10}),
     "gpmp, Matérn 7/2": ("gpmp", "gpmp", {"p": 3}),
     "gpmp, Matérn 7/2, constant trend": ("gpmp", "gpmp", {"p": 3, "mean": "constant"}),
-    "BoTorch, MAP": ("botorch", "botorch", {}),
-    "BoTorch, fully Bayesian": ("botorch", "botorch", {}),
+    "BoTorch, MAP": ("botorch", "botorch", None),
+    "BoTorch, fully Bayesian": ("botorch", "botorch", None),
 }
 OURS = tuple(method for method in METHODS if method.startswith("paims"))
 #: The default where there are more than three inputs; with fewer its spike begins lower.
@@ -47,7 +48,8 @@ def measure(cell: Cell) -> dict[str, Any]:
     """Fit, predict and score; the seed of a cell is the design."""
     name, package, options = METHODS[cell.method]
     module = adapter(name)
-    options = options or getattr(module, "METHODS", {}).get(cell.method, {})
+    if options is None:
+        options = module.METHODS[cell.method]
     warm_up(name, options)
     data = runs(cell.case, cell.seed)
     with warnings.catch_warnings(record=True) as caught:

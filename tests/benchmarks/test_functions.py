@@ -118,6 +118,26 @@ def test_ways_are_shown_by_halves() -> None:
     assert summary.report(records).count("Ways to weigh kernels") == 2
 
 
+def test_ours_has_its_defaults_and_others_the_options_of_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named_so = {"paims": {"kernel": "squared_exponential"}, "BoTorch, MAP": {"fully": False}}
+    monkeypatch.setattr(comparison, "adapter", lambda name: SimpleNamespace(METHODS=named_so))
+    monkeypatch.setattr(comparison, "warm_up", lambda *arguments: None)
+    monkeypatch.setattr(comparison, "runs", lambda case, design: None)
+    monkeypatch.setattr(comparison.metadata, "version", lambda package: "1")
+    monkeypatch.setattr(
+        comparison, "fit_and_score", lambda module, options, data, seed: {"given": options}
+    )
+    for method, options in (
+        ("paims", {}),
+        ("paims, best point", {"goal": "map"}),
+        ("BoTorch, MAP", {"fully": False}),
+    ):
+        cell = Cell(comparison.__name__, method, "Franke1", "", 0)
+        assert comparison.measure(cell)["given"] == options
+
+
 def test_spikes_are_compared_by_halves_on_common_designs() -> None:
     spike, low = comparison.SPIKE, cases.CHOOSING[0]
     records = [

@@ -58,8 +58,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "auto" (the squared exponential, Matern 7/2 and Matern 5/2), or one or several of your own
         choice: "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an
         object of :mod:`paims.gp`. Several are averaged by their evidence, and those below 1 % are
-        left out. They share the points of the sampler: three take a third to a half longer than
-        one. With 250 runs or more "auto" takes the one kernel under which the posterior
+        left out. They share the points of the sampler: three take a third longer than one to
+        twice as long. With 250 runs or more "auto" takes the one kernel under which the posterior
         has the highest top.
     mean : str, callable or Basis
         Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
