@@ -19,14 +19,14 @@ from scipy.special import logsumexp
 from scipy.stats import qmc
 
 import paims
-from paims.emulator._averaging import AUTO
+from paims.emulator._averaging import AUTO, sizes
 from paims.emulator._evidence import comparable_evidence, comparison_prior, log_evidence
 from paims.emulator._fit import scaled_posteriors
 from paims.gp._kernels import as_kernel
 from paims.inference import sample_posterior
 
 Floats = NDArray[np.float64]
-N_RUNS, N_INPUTS, N_SAMPLES = 20, 2, 500
+N_RUNS, N_INPUTS = 20, 2
 NUGGET = 1e-6  # with more noise the kernels could not be told apart
 EDGES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 # Deviations beyond this many standard errors are no chance.
@@ -86,7 +86,7 @@ def simulate(truth: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
 WAYS = ("comparable evidence", "control: a total left out", "reference prior as it is")
 
 
-def log_evidences(X: Floats, y: Floats, n_samples: int) -> tuple[Floats, Floats, Floats]:
+def log_evidences(X: Floats, y: Floats, n_samples: int | None) -> tuple[Floats, Floats, Floats]:
     """Of the kernels, in the three ways."""
     names = [f"x{i + 1}" for i in range(X.shape[1])]
     _, output, posteriors = scaled_posteriors(X, y, names, paims.Emulator(nugget=NUGGET, n_jobs=1))
@@ -101,8 +101,13 @@ def log_evidences(X: Floats, y: Floats, n_samples: int) -> tuple[Floats, Floats,
     return np.array(comparable), np.array(comparable) + totals, np.array(own)
 
 
-def measure(n_sets: int, n_samples: int = N_SAMPLES) -> list[Reliability]:
-    """Simulate and fit; the kernels' probabilities in the three ways."""
+def measure(n_sets: int, n_samples: int | None = None) -> list[Reliability]:
+    """Simulate and fit; the kernels' probabilities in the three ways.
+
+    By default with as many points under each kernel as a fit of all has.
+    """
+    if n_samples is None:
+        n_samples = sizes(len(AUTO), None, N_INPUTS)[0]
     found: list[list[Floats]] = [[] for _ in WAYS]
     made = np.zeros((n_sets, len(AUTO)))
     for i in range(n_sets):

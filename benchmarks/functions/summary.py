@@ -95,7 +95,7 @@ def overall(records: Sequence[Record]) -> list[Row]:
 
 def on_common(records: Sequence[Record]) -> list[Row]:
     """The same on what ours, the single kernels and the quick peers all ended on."""
-    tried = [m for m in METHODS if m not in (comparison.SLOW, *comparison.SPIKES)]
+    tried = [m for m in METHODS if m not in (comparison.SLOW, comparison.SPIKE)]
     ended: dict[str, set[tuple[str, int]]] = {}
     for r in records:
         if r["status"] == "ok" and r["method"] in tried:
@@ -136,23 +136,24 @@ def worst_ratio(records: Sequence[Record]) -> tuple[float, str]:
     return worst, where
 
 
-def beside_singles(weighed: Sequence[Record]) -> list[Row]:
-    """The single kernels beside the default, which are mixtures of the same fits."""
-    rows = {row["way"]: row for row in weighing(weighed, CASES, weights.KERNELS)}
-    return [
-        {"method": name, "nlpd": rows[name]["nlpd"], "mine": rows[weights.DEFAULT]["nlpd"]}
-        for name in weights.SMOOTH
-        if name in rows
+def spikes(records: Sequence[Record], names: Sequence[str]) -> list[Row]:
+    """Where a spike of tiny nuggets begins: the default beside what it has with many inputs."""
+    tried = (MINE, comparison.SPIKE)
+    own = [r for r in records if r["method"] in tried and r["case"] in names]
+    ended = [
+        {(r["case"], r["seed"]) for r in own if (r["method"], r["status"]) == (method, "ok")}
+        for method in tried
     ]
+    common = set.intersection(*ended)
+    return overall([r for r in own if (r["case"], r["seed"]) in common])
 
 
-def verdicts(records: Sequence[Record], weighed: Sequence[Record] = ()) -> list[Row]:
+def verdicts(records: Sequence[Record]) -> list[Row]:
     """Goals, what was found, and whether that reaches them."""
     rows = {row["method"]: row for row in overall(records)}
     if MINE not in rows:
         return []
     mine = rows[MINE]
-    rows |= {row["method"]: row for row in beside_singles(weighed)}
     better, shown = [], []
     for method, row in rows.items():
         if method in SINGLE or method not in OURS:
@@ -218,7 +219,7 @@ def report(records: Iterable[Record]) -> str:
     compared, weighed, apart = (
         of(records, part.__name__) for part in (comparison, weights, named)
     )
-    goals = verdicts(compared, weighed) + named_verdicts(apart)
+    goals = verdicts(compared) + named_verdicts(apart)
     parts = [table(goals, GOALS)] if goals else []
     if compared:
         parts.append("**All methods**, each beside ours on what both were tried on.")
@@ -235,6 +236,12 @@ def report(records: Iterable[Record]) -> str:
         )
         parts.append(table(named.rows(apart), NAMED))
     halves = (("decided by", CHOOSING), ("shown on", SHOWING))
+    for title, names in halves:
+        rows = spikes(compared, names)
+        if rows:
+            tried = rows[0]["functions"]
+            parts.append(f"**Where the spike begins**, {title} these {tried} functions.")
+            parts.append(table(rows, OVERALL))
     for setting in weights.SETTINGS:
         for title, names in halves:
             rows = weighing(weighed, names, setting)

@@ -118,16 +118,36 @@ def test_ways_are_shown_by_halves() -> None:
     assert summary.report(records).count("Ways to weigh kernels") == 2
 
 
-def test_single_kernels_are_beside_the_default_of_the_same_fits() -> None:
-    cell = Cell(weights.__name__, "paims", "Franke1", weights.KERNELS, 0)
-    nlpd = {weights.DEFAULT: -1.0, "matern72": -1.5, "chosen": -9.0}
-    scores = {"rmse": 0.1, "crps": 0.1, "coverage": 0.9}
-    ways = {way: {"nlpd": value, **scores} for way, value in nlpd.items()}
-    weighed: list[Record] = [{**cell.__dict__, "status": "ok", "ways": ways}]
-    records = [record("paims", "Franke1", -7.0)]
-    assert summary.beside_singles(weighed) == [{"method": "matern72", "nlpd": -1.5, "mine": -1.0}]
-    (first, *_) = summary.verdicts(records, weighed)
-    assert (first["found"], first["verdict"]) == ("matern72 -1.500 (ours there -1.000)", "missed")
+def test_ours_has_its_defaults_and_others_the_options_of_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named_so = {"paims": {"kernel": "squared_exponential"}, "BoTorch, MAP": {"fully": False}}
+    monkeypatch.setattr(comparison, "adapter", lambda name: SimpleNamespace(METHODS=named_so))
+    monkeypatch.setattr(comparison, "warm_up", lambda *arguments: None)
+    monkeypatch.setattr(comparison, "runs", lambda case, design: None)
+    monkeypatch.setattr(comparison.metadata, "version", lambda package: "1")
+    monkeypatch.setattr(
+        comparison, "fit_and_score", lambda module, options, data, seed: {"given": options}
+    )
+    for method, options in (
+        ("paims", {}),
+        ("paims, best point", {"goal": "map"}),
+        ("BoTorch, MAP", {"fully": False}),
+    ):
+        cell = Cell(comparison.__name__, method, "Franke1", "", 0)
+        assert comparison.measure(cell)["given"] == options
+
+
+def test_spikes_are_compared_by_halves_on_common_designs() -> None:
+    spike, low = comparison.SPIKE, cases.CHOOSING[0]
+    records = [
+        record("paims", low, -2.0), record(spike, low, -1.5),
+        record("paims", cases.SHOWING[0], -3.0), record(spike, cases.SHOWING[1], -9.0),
+    ]  # fmt: skip
+    found = summary.spikes(records, cases.CHOOSING)
+    assert [(row["method"], row["nlpd"]) for row in found] == [("paims", -2.0), (spike, -1.5)]
+    assert summary.spikes(records, cases.SHOWING) == []
+    assert summary.report(records).count("Where the spike begins") == 1
 
 
 def test_only_common_designs_are_compared() -> None:

@@ -23,6 +23,7 @@ from paims.emulator._averaging import (
     candidates,
     in_words,
     label,
+    planned,
     sizes,
     stacking_weights,
 )
@@ -208,7 +209,7 @@ def test_is_the_mixture_of_fits_of_one_kernel_each(runs: Runs, both: paims.Emula
     new = runs[0][:5] * 0.9
     total, square = np.zeros(5), np.zeros(5)
     for name, weight in both.kernel_weights_.items():
-        alone = fit(runs, name)
+        alone = fit(runs, name, n_samples=250)  # its share of 300
         assert alone.kernel_weights_ == {name: 1.0}
         assert alone.kernel_evidence_ == {}
         np.testing.assert_array_equal(alone.result_.draws, both.results_[name].draws)
@@ -299,7 +300,7 @@ def test_goals(runs: Runs, both: paims.Emulator) -> None:
 def test_goes_on_after_an_interruption(runs: Runs, both: paims.Emulator, tmp_path: Path) -> None:
     path = tmp_path / "fit.h5"
     n_files = []
-    for at in (9, 60):  # under the first kernel, and under the second
+    for at in (9, 110):  # under the first kernel, and under the second
         error = interrupted(runs, path, at, kernel=TWO)
         assert f"checkpoint={str(path)!r} to go on" in str(error)
         n_files.append(len(list(tmp_path.iterdir())))
@@ -332,8 +333,8 @@ def test_a_checkpoint_of_others_is_refused_before_any_sampling(
             (runs, {"nugget": 0.01}, "density nugget is 'FixedNugget"),
             (runs, {"random_state": 2}, "random_state is"),
             (runs, {"goal": "optimum"}, "goal is 'optimum' here and 'posterior' in the file"),
-            (runs, {"n_samples": 400}, "n_samples is 400 here and 300 in the file"),
-            (runs, {"n_samples": None}, "n_samples is 500 here and 300 in the file"),
+            (runs, {"n_samples": 700}, "n_samples is 350 here and 250 in the file"),
+            (runs, {"n_samples": None}, "n_samples is 400 here and 250 in the file"),
             (runs, {"scheme": "paper"}, "scheme "),
             (runs, {"kernel": ["matern32", "matern72"]}, "density kernel is"),
         ):
@@ -405,20 +406,36 @@ def test_kernels_share_the_points() -> None:
     kernels: tuple[Kernel, ...] = candidates("auto")
     assert sizes(1, None, 3) == [None]
     assert sizes(1, 700, 3) == [700]
-    assert sizes(len(kernels), None, 3) == [500] * 3
+    assert sizes(len(kernels), None, 3) == [267] * 3
     assert sizes(3, 2000, 3) == [667] * 3
-    assert sizes(3, None, 20) == [800] * 3
+    assert sizes(3, None, 20) == [420] * 3
     assert sizes(3, 200, 3) == [200] * 3
-    assert sizes(3, 900, 3) == [500] * 3
+    assert sizes(3, 900, 3) == [300] * 3
     assert sizes(3, 5000, 30) == [1667] * 3
 
 
+def test_with_many_runs_one_kernel_is_taken() -> None:
+    def runs(n: int, n_params: int = 3, has_gradient: bool = True) -> list[Any]:
+        one = SimpleNamespace(n_runs=n, n_params=n_params, has_gradient=has_gradient)
+        return [one] * 3
+
+    asked = paims.Emulator()
+    assert planned(runs(249), asked) == [267] * 3
+    assert planned(runs(250), asked) == [500]
+    assert planned(runs(250, 12), asked) == [600]
+    assert planned(runs(250, 20), asked) == [800]
+    assert planned(runs(250), paims.Emulator(n_samples=700)) == [700]
+    assert planned(runs(250, has_gradient=False), asked) == [267] * 3
+    assert planned(runs(250), paims.Emulator(AUTO)) == [267] * 3
+    assert planned(runs(250)[:1], paims.Emulator("matern52")) == [None]
+
+
 def test_the_time_of_all_is_announced(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duration, "seconds_per_evaluation", lambda *arguments: 1.0)
+    monkeypatch.setattr(duration, "seconds_per_evaluation", lambda *arguments: 10.0)
     hours = []
     for kernel in ("matern52", TWO):
         with pytest.warns(duration.LongFitWarning) as said:
-            fit(runs, kernel, n_samples=500)
+            fit(runs, kernel, n_samples=200)
         hours.append(float(str(said[0].message).split(" about ")[1].split(" hours")[0]))
     assert 1.5 < hours[1] / hours[0] < 2.5
 

@@ -15,6 +15,7 @@ from paims.gp import (
     EstimatedNugget,
     FixedNugget,
     NuggetPrior,
+    Posterior,
     ReferenceNugget,
     SpikeSlabNugget,
 )
@@ -168,3 +169,14 @@ def test_names_and_errors() -> None:
     with pytest.raises(ValueError, match=r"fixed at 0\.1"):
         fixed.parameter(np.array([0.2]))
     assert isinstance(as_nugget_prior(ReferenceNugget()), ReferenceNugget)
+
+
+@pytest.mark.parametrize(("n_inputs", "low"), [(1, 1e-10), (3, 1e-10), (4, 1e-8), (20, 1e-8)])
+def test_the_spike_of_few_inputs_reaches_further_down(n_inputs: int, low: float) -> None:
+    X = np.random.default_rng(0).random((30, n_inputs))
+    named = Posterior(X, np.sin(9.0 * X[:, 0]), nugget_prior="spike_slab").nugget
+    assert isinstance(named, EstimatedNugget)
+    assert repr(named.prior) == repr(SpikeSlabNugget(low))
+    own = as_nugget("estimate", SpikeSlabNugget(1e-7), n_inputs)
+    assert isinstance(own, EstimatedNugget)
+    assert repr(own.prior) == repr(SpikeSlabNugget(1e-7))

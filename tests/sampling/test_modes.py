@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 from tests.sampling.kit import TOY, Floats
 
-from paims.sampling._modes import Mode, climb, connect, find_modes
+from paims.sampling._modes import Mode, _climb, climb, connect, find_modes
 
 
 def gaussians(
@@ -244,3 +244,41 @@ def test_a_shoulder_between_two_tops_joins_one_of_them() -> None:
     tops = [placed([at], mass, log_density) for at, mass in ((-1.0, 0.6), (1.0, 0.3), (0.0, 0.1))]
     found = connect(tops, log_density, prominence=0.5)
     assert [(mode.location[0], round(mode.mass, 6)) for mode in found] == [(-1.0, 0.7), (1.0, 0.3)]
+
+
+def peaks_from_the_top(height: np.ndarray, prominence: float) -> np.ndarray:
+    """Peak of each point of a line, by going down from the highest point, one at a time."""
+    peak: dict[int, int] = {}
+    for i in np.argsort(-height):
+        beside = {peak[j] for j in (i - 1, i + 1) if j in peak}
+        if not beside:
+            peak[i] = i
+            continue
+        higher, lower = max(beside, key=lambda p: height[p]), min(beside, key=lambda p: height[p])
+        # On a slope it is of the point above; between two peaks of the higher neighbour's.
+        above = max((j for j in (i - 1, i + 1) if j in peak), key=lambda j: height[j])
+        peak[i] = peak[above]
+        if higher != lower and height[lower] - height[i] < prominence:
+            peak = {j: higher if p == lower else p for j, p in peak.items()}
+    return np.array([peak[i] for i in range(len(height))])
+
+
+@pytest.mark.parametrize("prominence", [0.0, 0.3, 1.0, 3.0])
+def test_peaks_that_meet_are_joined_from_the_highest_pass_down(prominence: float) -> None:
+    rng, n = np.random.default_rng(0), 300
+    around = np.column_stack([np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 1, n - 1)])
+    for smooth in (1, 5):
+        height = np.convolve(rng.normal(size=n + smooth - 1), np.ones(smooth), "valid")
+        found = _climb(around, height, prominence)
+        np.testing.assert_array_equal(found, peaks_from_the_top(height, prominence))
+        assert (len(np.unique(found)) > 1) or prominence == 3.0
+
+
+def test_two_peaks_meet_at_their_highest_pass_alone() -> None:
+    # On a ring there are two ways from one peak to the other, one of them through a deep valley.
+    height = np.array([5.0, 4.6, 5.2, 0.0])
+    around = np.array([[1, 3], [0, 2], [1, 3], [2, 0]])
+    assert set(_climb(around, height, 0.5)) == {2}
+    assert set(_climb(around, height, 0.3)) == {0, 2}
+    deep = np.array([5.0, 4.6, 5.2, 4.9])
+    assert set(_climb(around, deep, 0.2)) == {2}

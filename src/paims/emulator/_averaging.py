@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 #: What "auto" stands for: infinitely, three times and twice differentiable.
 AUTO = ("squared_exponential", "matern72", "matern52")
 
-# Fewest points of a run that is one of several, in all and for each parameter: the evidence is
-# then known to about 0.05.
-_LEAST = 500
-_LEAST_EACH = 50
-# Runs from which "auto" is the kernel whose posterior has the highest top.
+# Fewest points of a run that is one of several: the evidence is then known to about 0.1.
+_LEAST = 250
+# Runs from which "auto" is the kernel whose posterior has the highest top, and its points, in all
+# and for each parameter: as there each evaluation is costly, fewer than of a fit of few runs.
 _MANY_RUNS = 250
+_OF_MANY_RUNS, _OF_MANY_RUNS_EACH = 500, 50
 # A kernel that weighs less than this is left out: no prediction would show it.
 _NEGLIGIBLE = 0.01
 # Draws that the mixture of left-out runs is made of, and steps towards the stacking weights.
@@ -143,8 +143,19 @@ def sizes(n_kernels: int, n_samples: int | None, n_params: int) -> list[int | No
     if n_kernels == 1:
         return [n_samples]
     size = points_of_a_fit(n_params) if n_samples is None else n_samples
-    least = max(_LEAST, _LEAST_EACH * n_params, least_n_samples(n_params))
+    least = max(_LEAST, least_n_samples(n_params))
     return [max(min(size, least), -(-size // n_kernels))] * n_kernels
+
+
+def planned(posteriors: Sequence[Posterior], asked: Emulator) -> list[int | None]:
+    """Points of each run of the sampler that is to come, for posteriors under all kernels."""
+    n_params = posteriors[0].n_params
+    if not narrow(asked.kernel, posteriors):
+        return sizes(len(posteriors), asked.n_samples, n_params)
+    if asked.n_samples is not None:
+        return [asked.n_samples]
+    many = max(_OF_MANY_RUNS, _OF_MANY_RUNS_EACH * n_params)
+    return [min(many, points_of_a_fit(n_params))]
 
 
 def sample_kernels(
@@ -155,7 +166,7 @@ def sample_kernels(
     seed: int | None,
     *,
     stacked: bool = True,
-    n_tried: int | None = None,
+    points: Sequence[int | None] | None = None,
 ) -> tuple[list[KernelFit], KernelEvidence]:
     """Sample the posterior under each kernel, and weigh the kernels by their evidence.
 
@@ -172,8 +183,8 @@ def sample_kernels(
         Of every run; None takes that of the first kernel's checkpoint, or any.
     stacked : bool
         Whether runs that are left out count too.
-    n_tried : int, optional
-        Kernels that share the points of the sampler; by default those of the posteriors.
+    points : sequence of int or None, optional
+        Of the sampler under each; by default all share those of one.
 
     Returns
     -------
@@ -184,8 +195,9 @@ def sample_kernels(
     results: list[SampleResult] = []
     log_evidence: dict[str, float] = {}
     error: dict[str, float] = {}
-    points = sizes(n_tried or len(posteriors), asked.n_samples, posteriors[0].n_params)
-    for i, (posterior, size) in enumerate(zip(posteriors, points, strict=False)):
+    if points is None:
+        points = sizes(len(posteriors), asked.n_samples, posteriors[0].n_params)
+    for i, (posterior, size) in enumerate(zip(posteriors, points, strict=True)):
         results.append(
             execution.sample(
                 posterior, size, asked.scheme, seed, goal=sampler_goal(asked.goal), kernel=i

@@ -55,8 +55,8 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         "auto" (the squared exponential, Matern 7/2 and Matern 5/2), or one or several of your own
         choice: "squared_exponential" (the paper's), another name of ``paims.gp.KERNELS``, or an
         object of :mod:`paims.gp`. Several are averaged by their evidence, and those below 1 % are
-        left out. They share the points of the sampler: three take about one and a half times as
-        long as one. With 250 runs or more "auto" takes the one kernel under which the posterior
+        left out. They share the points of the sampler: three take a third longer than one to
+        twice as long. With 250 runs or more "auto" takes the one kernel under which the posterior
         has the highest top.
     mean : str, callable or Basis
         Trend: "linear" (the paper's), another name of ``paims.gp.MEANS``, or a function from
@@ -83,7 +83,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Points of the sampler at each level; more are slower and more accurate. By default 800,
         or 20 for each parameter and one where that is more; 2000 with the paper's scheme; 400 in
         place of 800 for more than eight outputs of 250 runs or more. Several kernels share them,
-        but none has fewer than 500 (or all of fewer).
+        but none has fewer than 250 (or all of fewer).
     predictive : {"student_t", "gaussian"}
         Family of a component: exact, or the Gaussian of the same mean and variance, as in the
         paper.

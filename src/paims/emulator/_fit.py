@@ -15,9 +15,9 @@ from paims.emulator._averaging import (
     KernelFit,
     candidates,
     narrow,
+    planned,
     refuse_other_runs,
     sample_kernels,
-    sizes,
 )
 from paims.emulator._checks import (
     check_constant_columns,
@@ -154,13 +154,12 @@ def fit_runs(
     # Without a seed, that of the checkpoint is as good as another.
     any_seed = asked.random_state is None and execution.checkpoint is not None
     asked_seed = None if any_seed else seed
-    n_tried = len(posteriors)
-    one_kernel = narrow(asked.kernel, posteriors)
-    _before_sampling(posteriors[: 1 if one_kernel else None], asked, execution, asked_seed)
-    if one_kernel:
+    points = planned(posteriors, asked)
+    _before_sampling(posteriors[: len(points)], points, asked, execution, asked_seed)
+    if narrow(asked.kernel, posteriors):
         posteriors = [highest(posteriors)]
     kernels, evidence = sample_kernels(
-        posteriors, output, asked, execution, asked_seed, n_tried=n_tried
+        posteriors, output, asked, execution, asked_seed, points=points
     )
     used = kernels[0].result.random_state
     if used != seed:  # so that what follows is that of the run in the checkpoint
@@ -207,21 +206,25 @@ def _described(
 
 
 def _before_sampling(
-    posteriors: Sequence[Posterior], asked: Emulator, execution: Execution, seed: int | None
+    posteriors: Sequence[Posterior],
+    points: list[int | None],
+    asked: Emulator,
+    execution: Execution,
+    seed: int | None,
 ) -> None:
     """Refuse a checkpoint of another run, or say how long a new one will take."""
     refuse_other_runs(posteriors, asked, execution, seed)
     begun = execution.checkpoint is not None and execution.checkpoint.exists()
     if not begun and execution.executor is None:
-        _announce(posteriors, asked, execution)
+        _announce(posteriors[0], points, asked, execution)
 
 
-def _announce(posteriors: Sequence[Posterior], asked: Emulator, execution: Execution) -> None:
+def _announce(
+    posterior: Posterior, points: list[int | None], asked: Emulator, execution: Execution
+) -> None:
     """Say how long the fits like this one will take."""
     if execution.alike:
-        first = posteriors[0]
-        points = sizes(len(posteriors), asked.n_samples, first.n_params) * execution.alike
-        announce(first, points, asked.scheme, bool(execution.progress))
+        announce(posterior, points * execution.alike, asked.scheme, bool(execution.progress))
 
 
 def announce_fits(
@@ -229,7 +232,7 @@ def announce_fits(
 ) -> None:
     """Say how long fits like this one will take, one after the other, without making it."""
     _, _, posteriors = scaled_posteriors(X, y, names, asked)
-    _announce(posteriors[: 1 if narrow(asked.kernel, posteriors) else None], asked, execution)
+    _announce(posteriors[0], planned(posteriors, asked), asked, execution)
 
 
 def scaled_posteriors(

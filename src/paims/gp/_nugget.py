@@ -140,9 +140,9 @@ class SpikeSlabNugget(NuggetPrior):
     Parameters
     ----------
     low, high : float, default 1e-8 and 1e-5
-        a and b. Nuggets below a change predictions little and make matrices ill-conditioned;
-        from b on a nugget is noise. The name alone stands for a = 1e-10 with up to three inputs,
-        where runs are close to each other and a smooth simulator is known to that.
+        a and b. Nuggets below a change predictions little; from b on a nugget is noise. The name
+        alone stands for a = 1e-10 with up to three inputs, where runs lie close to each other and
+        a smooth simulator is known that well.
     probability : float, default 0.1
         w, prior probability of the spike.
     """

@@ -243,33 +243,32 @@ def _whitened(theta: Array, weight: Array, chosen: Array) -> Array:
 def _climb(neighbours: Array, height: Array, prominence: float) -> Array:
     """Persistence-based clustering: the peak of each point as an index."""
     n = len(height)
-    linked: list[set[int]] = [set(row) for row in neighbours.tolist()]
-    for i, row in enumerate(neighbours.tolist()):
-        for j in row:
-            linked[j].add(i)
     order = np.argsort(-height, kind="stable")
-    rank = np.empty(n, dtype=np.int64)
+    rank = np.empty(n, dtype=np.int64)  # 0 for the highest; what follows is in ranks
     rank[order] = np.arange(n)
+    one, other = np.repeat(rank, neighbours.shape[1]), rank[neighbours.ravel()]
+    low, high = np.maximum(one, other), np.minimum(one, other)
+    summit = np.arange(n)
+    np.minimum.at(summit, low, high)
+    while not np.array_equal(summit, summit[summit]):
+        summit = summit[summit]
+    # Where two basins meet first is the highest pass between them: only there can they be joined.
+    passes = np.flatnonzero(summit[low] != summit[high])
+    passes = passes[np.lexsort((high[passes], low[passes]))]
+    ends = np.sort([summit[low[passes]], summit[high[passes]]], axis=0)
+    _, first = np.unique(ends[0] * n + ends[1], return_index=True)
     parent = np.arange(n)
 
     def root(i: int) -> int:
         while parent[i] != i:
-            parent[i] = parent[parent[i]]
             i = int(parent[i])
         return i
 
-    for i in order.tolist():
-        higher = [j for j in linked[i] if rank[j] < rank[i]]
-        if not higher:
-            continue
-        own = root(min(higher, key=lambda j: rank[j]))
-        parent[i] = own
-        for j in higher:
-            other = root(j)
-            if other == own:
-                continue
-            low, high = (other, own) if rank[other] > rank[own] else (own, other)
-            if height[low] - height[i] < prominence:
-                parent[low] = high
-                own = high
-    return np.array([root(i) for i in range(n)])
+    for meeting in passes[np.sort(first)]:
+        upper, lower = sorted((root(summit[low[meeting]]), root(summit[high[meeting]])))
+        if height[order[lower]] - height[order[low[meeting]]] < prominence:
+            parent[lower] = upper
+    peak = np.array([order[root(top)] for top in summit.tolist()])
+    found = np.empty(n, dtype=np.int64)
+    found[order] = peak
+    return found
