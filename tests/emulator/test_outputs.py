@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import re
@@ -9,11 +10,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -22,7 +26,7 @@ import pytest
 from scipy.stats import kstest
 
 import paims
-from paims.emulator import JointPrediction, _forecast
+from paims.emulator import JointPrediction, _apart, _forecast, _storage
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
@@ -356,6 +360,36 @@ def test_an_interruption_names_the_checkpoint_to_go_on_with(
     np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
 
 
+KILLED_WITH_WORKERS = """
+    import multiprocessing, os, signal, sys
+    from concurrent.futures import ProcessPoolExecutor
+    import numpy as np
+    import paims
+    from paims.emulator._table import _Keeper
+
+    store = _Keeper.store
+
+    def stored(self, i, one):
+        store(self, i, one)
+        print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    _Keeper.store = stored
+    data = np.load(sys.argv[2])
+    paims.Emulator(
+        n_samples=200, prior="jointly_robust", kernel="squared_exponential", random_state=0,
+        outputs="separate",
+    ).fit(data["X"], data["Y"], checkpoint=sys.argv[1], executor=lambda: ProcessPoolExecutor(2))
+"""
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = monotonic() + 60.0
+    while not condition():
+        assert monotonic() < end
+        sleep(0.05)
+
+
 def two_processes() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(2)
 
@@ -409,11 +443,86 @@ class TestWorkers:
         kept = []
         with monkeypatch.context() as patch:
             patch.setattr(_Keeper, "store", lambda self, i, one: kept.append(i))
-            again = emulator("separate").fit(X, Y, checkpoint=path, executor=two_processes)
+            again = emulator("separate").fit(X, Y, checkpoint=path)
         assert len(kept) == 3 - done
         np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
         whole = emulator("separate").fit(X, Y, checkpoint=path)  # without workers, from the same
         np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
+
+    def test_a_signal_while_the_last_is_kept_is_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, store, kept, number = tmp_path / "fit.h5", _Keeper.store, [], signal.SIGTERM
+
+        def stored(self: _Keeper, i: int, one: paims.Emulator) -> None:
+            store(self, i, one)
+            kept.append(i)
+            if len(kept) == 3:
+                signal.raise_signal(number)
+
+        monkeypatch.setattr(_Keeper, "store", stored)
+        before = signal.getsignal(number)
+        with pytest.raises(paims.emulator.FitInterrupted, match="after 3 of 3 outputs"):
+            emulator("separate").fit(X, Y, checkpoint=path, executor=two_processes)
+        assert signal.getsignal(number) is before
+        again = emulator("separate").fit(X, Y, checkpoint=path)
+        assert len(kept) == 3
+        np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
+
+    def test_what_cannot_be_kept_ends_the_workers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(self: _Keeper, i: int, one: paims.Emulator) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(_Keeper, "store", full)
+        before = signal.getsignal(signal.SIGINT)
+        with pytest.raises(OSError, match="No space left") as caught:
+            emulator("separate").fit(X, Y, checkpoint=tmp_path / "f.h5", executor=two_processes)
+        # Though the error, and so the frames that it went through, are still there.
+        assert caught.value.__traceback__ is not None
+        assert signal.getsignal(signal.SIGINT) is before
+        wait_for(lambda: not multiprocessing.active_children())
+
+    def test_a_kill_leaves_no_worker_and_goes_on_to_the_same_bits(self, tmp_path: Path) -> None:
+        path, data = tmp_path / "fit.h5", tmp_path / "data.npz"
+        np.savez(data, X=X, Y=Y.to_numpy())
+        command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED_WITH_WORKERS)]
+        done = subprocess.run(
+            [*command, str(path), str(data)], check=False, stdout=subprocess.PIPE, text=True
+        )
+        assert done.returncode == -signal.SIGKILL
+        workers = [Path(f"/proc/{pid}") for pid in done.stdout.split()]
+        assert len(workers) == 2
+        if Path("/proc/self").exists():
+            wait_for(lambda: not any(worker.exists() for worker in workers))
+        again = emulator("separate").fit(X, Y.to_numpy(), checkpoint=path)
+        np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
+
+    def test_threads_share_the_work_on_each_output(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They cannot be ended, so that Ctrl-C would have to wait for whole outputs."""
+        monkeypatch.setattr(_apart, "FitOne", None)
+        for executor in (ThreadPoolExecutor(2), lambda: ThreadPoolExecutor(2)):
+            found = emulator("separate").fit(X, Y[["a", "b"]], executor=executor)
+            np.testing.assert_array_equal(
+                found.predict(NEW), fitted("separate").predict(NEW)[:, :2]
+            )
+
+    def test_an_output_is_kept_without_another_look_at_the_others(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_storage, "get_emulator", None)
+        emulator("separate").fit(X, Y, checkpoint=tmp_path / "fit.h5")
+
+    def test_what_cannot_be_sent_is_said(self) -> None:
+        lock = threading.Lock()
+
+        def trend(X: np.ndarray) -> np.ndarray:
+            with lock:
+                return np.ones((len(X), 1))
+
+        with pytest.raises(TypeError, match="a fit of an emulator was given, cannot be sent"):
+            emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
 
     def test_a_worker_that_dies_over_and_over(self) -> None:
         def trend(X: np.ndarray) -> np.ndarray:

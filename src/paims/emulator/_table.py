@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from paims._arrays import FloatArray
 from paims._sealed import SealError, get_json, open_sealed, put_json, write_sealed
-from paims.emulator._apart import emulator_of
 from paims.emulator._description import feature_names
 from paims.emulator._execution import Execution
 from paims.emulator._mixture import as_generator
@@ -143,7 +142,7 @@ class _Keeper:
     def begin(self, *, fixed: bool) -> int:
         """Check the file or write it; return the seed of the fit."""
         if not self.path.exists():
-            self._write({})
+            self._begin()
             return int(self.asked.random_state)
         try:
             with open_sealed(self.path, FORMAT) as file:
@@ -176,17 +175,17 @@ class _Keeper:
 
     def store(self, i: int, one: Emulator) -> None:
         """Keep what is done."""
-        with open_sealed(self.path, FORMAT) as file:
-            done = [int(name) for name in file if name.isdecimal()]
-        self._write({**{j: emulator_of(self.asked, self.finished(j)) for j in done}, i: one})
+        with open_sealed(self.path, FORMAT) as before:
 
-    def _write(self, emulators: dict[int, Emulator]) -> None:
-        from paims.emulator._storage import put_emulator  # noqa: PLC0415 - knows this module
-
-        def fill(file: Any) -> None:
-            about = {"description": self.description, "seed": int(self.asked.random_state)}
-            put_json(file, "about", about)
-            for i, one in emulators.items():
+            def fill(file: Any) -> None:
+                for name in before:
+                    before.copy(name, file)
                 put_emulator(file.create_group(str(i)), one)
 
-        write_sealed(self.path, FORMAT, fill)
+            from paims.emulator._storage import put_emulator  # noqa: PLC0415 - knows this module
+
+            write_sealed(self.path, FORMAT, fill)
+
+    def _begin(self) -> None:
+        about = {"description": self.description, "seed": int(self.asked.random_state)}
+        write_sealed(self.path, FORMAT, lambda file: put_json(file, "about", about))
