@@ -30,7 +30,7 @@ from paims.emulator import JointPrediction, _apart, _forecast, _storage
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
-from paims.emulator._shared_fit import fewer_points
+from paims.emulator._shared_fit import fewer_points, of_many
 from paims.emulator._table import _Keeper
 from paims.gp import Posterior
 from paims.gp._shared import SharedPosterior
@@ -222,7 +222,9 @@ def test_missing_values(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_outputs_that_leave_nothing_to_learn(way: str) -> None:
     odd = Y.assign(constant=-2.5, line=3.0 + 2.0 * X[:, 0] - X[:, 1], tiny=1e-200 * Y["a"])
-    with pytest.warns(UserWarning, match=r"2 output\(s\) leave nothing to learn: constant takes"):
+    # Components take what the trend explains as any other output.
+    count = 1 if way == "components" else 2
+    with pytest.warns(UserWarning, match=rf"{count} output\(s\) leave nothing .*: constant takes"):
         found = emulator(way).fit(X, odd)
     mean, std = found.predict(NEW, return_std=True)
     np.testing.assert_array_equal(mean[:, 3], -2.5)
@@ -238,10 +240,7 @@ def test_outputs_that_leave_nothing_to_learn(way: str) -> None:
 
 
 def test_nothing_but_constants() -> None:
-    with (
-        pytest.warns(UserWarning, match="nothing to learn"),
-        pytest.raises(ValueError, match="nothing to emulate"),
-    ):
+    with pytest.raises(ValueError, match="nothing to emulate"):  # and no word of predictions
         emulator().fit(X, np.ones((20, 2)))
 
 
@@ -616,8 +615,36 @@ def test_many_long_fits_take_fewer_points() -> None:
         assert fewer_points(asked, *few) is asked
     assert fewer_points(asked, 26, 500, 21).n_samples == 460
     assert fewer_points(asked, 26, 500, 3).n_samples == 400
-    assert asked.n_samples is None
+    assert (asked.n_samples, asked.scheme) == (None, "default")
     assert fewer_points(emulator(), 26, 500, 21).n_samples == 200
+    # Larger steps where chains follow gradients, of the default scheme only.
+    assert fewer_points(asked, 26, 500, 21).scheme.effective_share == 0.2
+    assert fewer_points(asked, 26, 500, 3).scheme == "default"
+    assert fewer_points(paims.Emulator(scheme="paper"), 26, 500, 21).scheme == "paper"
+
+
+def test_many_components_take_fewer_points() -> None:
+    """Of few runs too: none of them counts for much."""
+    assert of_many(paims.Emulator(), 9, 2).n_samples == 400
+    assert of_many(paims.Emulator(), 8, 2).n_samples is None
+
+
+def test_little_is_left_over_of_runs_that_are_new() -> None:
+    """What the components do not explain of the runs they are made of says little of others."""
+    runs = np.random.default_rng(1).random((60, 1))
+    fields = np.exp(-((15.0 * (np.linspace(0.0, 1.0, 60) - runs)) ** 2))  # a wave that travels
+    settings = {"mean": "constant", "n_samples": 60, "nugget": 1e-6}
+    mapping = emulator("components", **settings).fit(runs[:40], fields[:40])._several.mapping
+    scaled = np.column_stack(
+        [scaling.apply(y) for scaling, y in zip(mapping.scalings, fields[40:].T, strict=True)]
+    )
+    left = scaled - scaled @ mapping.loadings.T @ mapping.loadings
+    assert np.sqrt(np.mean(left**2)) < 0.03  # 0.0206; 0.053 with 99.98 % explained
+
+
+def test_a_table_without_columns() -> None:
+    with pytest.raises(ValueError, match="y has no columns"):
+        emulator().fit(X, Y[[]])
 
 
 def test_fifty_outputs_with_gaps_are_covered() -> None:

@@ -42,6 +42,8 @@ def output_names(Y: Any, n: int) -> tuple[str, ...]:
 
 def checked_outputs(X: FloatArray, Y: Any) -> FloatArray:
     """Outputs ``(n, m)``, finite or NaN."""
+    if np.shape(Y)[1] == 0:
+        raise ValueError("y has no columns: give one for each output.")
     columns = [str(name) for name in getattr(Y, "columns", ())]
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
