@@ -6,8 +6,9 @@ outputs as independent, and has to fail for sums. `real` does the same with the 
 :mod:`benchmarks.wheel`, 80 % of the runs for training, outputs scaled by their standard deviation
 in the training runs: RMSE, CRPS and coverage; each fit is a line of `outputs.jsonl`, so that a
 sweep can be stopped and go on, and `summary` makes `outputs.md` of them, which is part of the
-documentation. `times` measures one output and all of them, `missing` the coverage of tables with
-gaps.
+documentation. `times` measures one output and all of them (`times --set cardiac3` all 26 of all
+runs), `missing` the coverage of tables with gaps, `sums` the coverage of each output and of their
+sum over several splits, and `field` the field beside AutoEmulate's emulators.
 
 Nothing here was tuned on: the split of `--split 0` is for looking, the others are for showing.
 """
@@ -16,8 +17,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter, process_time
@@ -28,6 +32,8 @@ from numpy.typing import NDArray
 
 import paims
 from benchmarks import wheel
+from benchmarks.outputs_field import field, of_field
+from benchmarks.outputs_scores import Some, coverage, crps, looked_at, rows_of, split_of
 from paims.emulator._several import choose_way
 from paims.sampling import default_scheme
 
@@ -50,7 +56,7 @@ def simulated(ways: list[str], repetitions: int, samples: int) -> Iterator[str]:
                     kernel="squared_exponential", outputs=way, random_state=seed,
                     n_samples=samples, prior="jointly_robust", scheme=_QUICK,
                 ).fit(X[:25], Y[:25])  # fmt: skip
-                rows.append(_coverage(emulator, X[25:], Y[25:], np.ones(m)))
+                rows.append(coverage(emulator, X[25:], Y[25:], np.ones(m)))
                 if way == "shared":
                     effective.append(emulator._several.shared.posterior.effective)
             mean = np.mean(rows, axis=0)
@@ -114,38 +120,6 @@ def _drawn(m: int, correlation: float, seed: int, *, alike: bool) -> tuple[Float
     return X, Y + X @ rng.standard_normal((2, m))
 
 
-def _coverage(emulator: Any, X: Floats, Y: Floats, weights: Floats) -> list[float]:
-    """Shares of 95 % intervals that hold: of outputs, of a sum, of the sum's control."""
-    joint = emulator.predict_distribution(X)
-    lower, upper = joint.interval()
-    combined, truth = joint.combine(weights), Y @ weights
-    low, high = combined.interval()
-    narrow = 1.96 * np.sqrt((joint.std**2) @ weights**2)
-    return [
-        float(np.mean((lower <= Y) & (upper >= Y))),
-        float(np.mean((low <= truth) & (truth <= high))),
-        float(np.mean(np.abs(truth - combined.mean) <= narrow)),
-    ]
-
-
-def _split(name: str, split: int) -> tuple[Floats, Floats, Floats, Floats]:
-    data = wheel.load(name)
-    order = np.random.default_rng(split).permutation(len(data.X))
-    train, test = np.split(order, [round(0.8 * len(order))])
-    scale = data.Y[train].std(axis=0)
-    Y = data.Y / np.where(scale > 0.0, scale, 1.0)
-    return data.X[train], Y[train], data.X[test], Y[test]
-
-
-def _crps(joint: Any, Y: Floats) -> float:
-    """Mean CRPS, from the quantiles 1/40, 3/40, ..., 39/40 (twice the mean pinball loss)."""
-    levels = np.arange(0.0125, 1.0, 0.025)
-    loss = 0.0
-    for q, at in zip(levels, joint.quantile(levels), strict=True):
-        loss += float(np.mean(np.maximum(q * (Y - at), (q - 1.0) * (Y - at))))
-    return 2.0 * loss / len(levels)
-
-
 @dataclass(frozen=True)
 class Size:
     """How much of a data set is used: training runs, outputs, the sampler's points, kernel."""
@@ -169,8 +143,6 @@ SWEEP = {
     "reactiondiffusion1": Size(None, None, None, "auto"),
 }
 FULL = Size(None, None, None, "auto")
-# Outputs of a field that are fitted apart, and whose CRPS is looked at: an even choice.
-_LOOKED_AT = 25
 
 
 def sweep(names: list[str], ways: list[str], split: int, full: bool, path: Path) -> Iterator[str]:
@@ -189,20 +161,14 @@ def sweep(names: list[str], ways: list[str], split: int, full: bool, path: Path)
             yield json.dumps(row)
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """All that was measured."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def _measured(cell: dict[str, Any], known: list[dict[str, Any]]) -> dict[str, Any]:
     """Scores of one fit; those of "auto" are those of the way that it takes."""
-    X, Y, X_test, Y_test = _split(cell["set"], cell["split"])
+    X, Y, X_test, Y_test = split_of(cell["set"], cell["split"])
     X, Y = X[: cell["runs"]], Y[: cell["runs"], : cell["outputs"]]
     Y_test = Y_test[:, : Y.shape[1]]
     if cell["way"] == "separate" and Y.shape[1] > 1000:
-        Y, Y_test = (values[:, :: -(-values.shape[1] // _LOOKED_AT)] for values in (Y, Y_test))
+        some = looked_at(Y.shape[1])
+        Y, Y_test = Y[:, some], Y_test[:, some]
     asked = paims.Emulator(
         outputs=cell["way"], kernel=cell["kernel"], n_samples=cell["samples"], random_state=0
     )
@@ -222,26 +188,14 @@ def _measured(cell: dict[str, Any], known: list[dict[str, Any]]) -> dict[str, An
     seconds, cpu = perf_counter() - start, process_time() - cpu
     joint = emulator.predict_distribution(X_test)
     rmse = float(np.sqrt(np.mean((joint.mean - Y_test) ** 2)))
-    step = -(-Y.shape[1] // _LOOKED_AT)
-    some = _Some(joint, range(0, Y.shape[1], step))
-    single, total, control = _coverage(emulator, X_test, Y_test, np.ones(Y.shape[1]))
+    chosen = looked_at(Y.shape[1])
+    single, total, control = coverage(emulator, X_test, Y_test, np.ones(Y.shape[1]))
     return {
         "n": len(X), "p": X.shape[1], "m": Y.shape[1], "chosen": emulator.way_,
         "seconds": round(seconds, 2), "cpu": round(cpu, 2), "rmse": rmse,
-        "crps": _crps(some, Y_test[:, ::step]), "single": single, "sum": total,
+        "crps": crps(Some(joint, chosen), Y_test[:, chosen]), "single": single, "sum": total,
         "control": control, "why": emulator.why_, "version": paims.__version__,
     }  # fmt: skip
-
-
-class _Some:
-    """Some of the outputs of a joint prediction."""
-
-    def __init__(self, joint: Any, outputs: range) -> None:
-        self.joint, self.outputs = joint, outputs
-
-    def quantile(self, levels: Floats) -> Floats:
-        """As that of a joint prediction."""
-        return np.stack([self.joint[j].quantile(levels) for j in self.outputs], axis=-1)
 
 
 def report(path: Path) -> str:
@@ -266,7 +220,8 @@ def report(path: Path) -> str:
         good = sum(a <= b for a, b in pairs)
         lines.append(f"- CRPS of *{way}* no worse than of separate fits: {good} of {len(pairs)}")
     others = rows_of(path)
-    return "\n".join([*lines, "", *_of_times(others), "", *_of_missing(others)]) + "\n"
+    tables = [of(others) for of in (of_field, _of_sums, _of_times, _of_missing)]
+    return "\n".join([*lines, *(line for table in tables for line in ("", *table))]) + "\n"
 
 
 def _of_missing(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -299,17 +254,28 @@ def _pairs(rows: list[dict[str, Any]], way: str) -> list[tuple[float, float]]:
 
 
 def times(
-    name: str, ways: list[str], samples: int | None, runs: int | None, path: Path
+    name: str,
+    ways: list[str],
+    samples: int | None,
+    runs: int | None,
+    outputs: int | None,
+    path: Path,
 ) -> Iterator[str]:
-    """Seconds of one output and of all, with the jointly robust prior; added to the file."""
-    X, Y, *_ = _split(name, 0)
-    X, Y = X[:runs], Y[:runs]
+    """Seconds of one output and of all, with the jointly robust prior; added to the file.
+
+    Separate fits are made by two processes.
+    """
+    X, Y, *_ = split_of(name, 0)
+    X, Y = X[:runs], Y[:runs, :outputs]
     _emulator("auto", 100).fit(X[:60, :2], Y[:60, 0])  # what is compiled once
     for way in ("one", *ways):
-        outputs = Y[:, 0] if way == "one" else Y
-        start, cpu = perf_counter(), process_time()
-        _emulator("auto" if way == "one" else way, samples).fit(X, outputs)
-        seconds, cpu = perf_counter() - start, process_time() - cpu
+        start, cpu = perf_counter(), _spent()
+        if way == "one":
+            _emulator("auto", samples).fit(X, Y[:, 0])
+        else:
+            executor = _two_processes if way == "separate" else None
+            _emulator(way, samples).fit(X, Y, executor=executor)
+        seconds, cpu = perf_counter() - start, _spent() - cpu
         row = {
             "part": "times", "what": name, "n": len(X), "p": X.shape[1], "way": way,
             "m": 1 if way == "one" else Y.shape[1], "samples": samples,
@@ -318,6 +284,66 @@ def times(
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         yield json.dumps(row)
+
+
+def _two_processes() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2)
+
+
+def _spent() -> float:
+    """Processor seconds of this process and of those that it has started."""
+    for process in multiprocessing.active_children():
+        process.join()
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def sums(names: list[str], splits: int, path: Path) -> Iterator[str]:
+    """Coverage of each of the first outputs and of their sum, over several splits.
+
+    A sum is no better covered than the output that has most of its variance.
+    """
+    for name in names:
+        for split in range(1, 1 + splits):
+            cell = {"part": "sums", "what": name, "split": split}
+            if any(cell.items() <= row.items() for row in rows_of(path)):
+                continue
+            X, Y, X_test, Y_test = split_of(name, split)
+            m = SWEEP[name].outputs or 3
+            Y, Y_test = Y[:60, :m], Y_test[:, :m]
+            emulator = _emulator("separate", SWEEP[name].samples).fit(X[:60], Y)
+            joint = emulator.predict_distribution(X_test)
+            lower, upper = joint.interval()
+            _, total, control = coverage(emulator, X_test, Y_test, np.ones(m))
+            variance = np.mean(joint.std**2, axis=0)
+            row = cell | {
+                "each": np.mean((lower <= Y_test) & (Y_test <= upper), axis=0).tolist(),
+                "sum": total, "control": control, "n_test": len(Y_test),
+                "share": (variance / variance.sum()).tolist(),
+            }  # fmt: skip
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            yield json.dumps(row)
+
+
+def _of_sums(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines of the table of sums."""
+    rows = [row for row in rows if row.get("part") == "sums"]
+    yield "Separate fits of 60 runs, mean over splits:"
+    yield ""
+    yield "| set | splits | held out | each output | share of the variances | sum | sum, control |"
+    yield "|---|---:|---:|---|---|---:|---:|"
+    for name in sorted({row["what"] for row in rows}):
+        here = [row for row in rows if row["what"] == name]
+        each, share = (
+            ", ".join(f"{v:.3f}" for v in np.mean([row[key] for row in here], axis=0))
+            for key in ("each", "share")
+        )
+        total, control = (np.mean([row[key] for row in here]) for key in ("sum", "control"))
+        yield (
+            f"| {name} | {len(here)} | {sum(row['n_test'] for row in here)} | {each} | {share} | "
+            f"{total:.3f} | {control:.3f} |"
+        )
 
 
 def _of_times(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -340,16 +366,20 @@ def _emulator(way: str, samples: int | None) -> Any:
     )  # fmt: skip
 
 
+_PARTS = ("simulated", "real", "missing", "times", "sums", "field")
+
+
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.outputs", description=__doc__)
-    parser.add_argument("what", choices=["simulated", "real", "missing", "times", "summary"])
+    parser.add_argument("what", choices=[*_PARTS, "summary"])
     parser.add_argument("--set", nargs="+", choices=list(wheel.SHAPES))
     parser.add_argument("--way", nargs="+", choices=["auto", *WAYS])
     parser.add_argument("--split", type=int, default=1)
     parser.add_argument("--full", action="store_true", help="all runs, outputs, default settings")
     parser.add_argument("--samples", type=int, help="points of the sampler at each level")
     parser.add_argument("--runs", type=int, help="only so many training runs")
+    parser.add_argument("--outputs", type=int, help="only so many outputs")
     parser.add_argument("--repetitions", type=int, default=40)
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
@@ -364,8 +394,13 @@ def main() -> None:
         lines = missing(given.results, min(given.repetitions, 10))
     elif given.what == "times":
         names = given.set or ["cardiac6"]
-        asked = (ways, given.samples, given.runs, given.results)
+        asked = (ways, given.samples, given.runs, given.outputs, given.results)
         lines = (line for name in names for line in times(name, *asked))
+    elif given.what == "sums":
+        names = given.set or ["cardiac5", "cardiac6", "engineering1"]
+        lines = sums(names, min(given.repetitions, 5), given.results)
+    elif given.what == "field":
+        lines = field(given.split, given.results)
     else:
         given.results.with_suffix(".md").write_text(report(given.results), encoding="utf-8")
         lines = iter([report(given.results)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import re
@@ -9,11 +10,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -23,11 +27,11 @@ from scipy.stats import kstest
 from tests.sampling.test_cluster import FakeClient
 
 import paims
-from paims.emulator import JointPrediction, _forecast
+from paims.emulator import JointPrediction, _apart, _forecast, _storage
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
-from paims.emulator._shared_fit import fewer_points
+from paims.emulator._shared_fit import fewer_points, of_many
 from paims.emulator._table import _Keeper
 from paims.gp import Posterior
 from paims.gp._shared import SharedPosterior
@@ -219,7 +223,9 @@ def test_missing_values(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_outputs_that_leave_nothing_to_learn(way: str) -> None:
     odd = Y.assign(constant=-2.5, line=3.0 + 2.0 * X[:, 0] - X[:, 1], tiny=1e-200 * Y["a"])
-    with pytest.warns(UserWarning, match=r"2 output\(s\) leave nothing to learn: constant takes"):
+    # Components take what the trend explains as any other output.
+    count = 1 if way == "components" else 2
+    with pytest.warns(UserWarning, match=rf"{count} output\(s\) leave nothing .*: constant takes"):
         found = emulator(way).fit(X, odd)
     mean, std = found.predict(NEW, return_std=True)
     np.testing.assert_array_equal(mean[:, 3], -2.5)
@@ -235,10 +241,7 @@ def test_outputs_that_leave_nothing_to_learn(way: str) -> None:
 
 
 def test_nothing_but_constants() -> None:
-    with (
-        pytest.warns(UserWarning, match="nothing to learn"),
-        pytest.raises(ValueError, match="nothing to emulate"),
-    ):
+    with pytest.raises(ValueError, match="nothing to emulate"):  # and no word of predictions
         emulator().fit(X, np.ones((20, 2)))
 
 
@@ -364,6 +367,36 @@ def broken() -> Future[Any]:
     return future
 
 
+KILLED_WITH_WORKERS = """
+    import multiprocessing, os, signal, sys
+    from concurrent.futures import ProcessPoolExecutor
+    import numpy as np
+    import paims
+    from paims.emulator._table import _Keeper
+
+    store = _Keeper.store
+
+    def stored(self, i, one):
+        store(self, i, one)
+        print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    _Keeper.store = stored
+    data = np.load(sys.argv[2])
+    paims.Emulator(
+        n_samples=200, prior="jointly_robust", kernel="squared_exponential", random_state=0,
+        outputs="separate",
+    ).fit(data["X"], data["Y"], checkpoint=sys.argv[1], executor=lambda: ProcessPoolExecutor(2))
+"""
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = monotonic() + 60.0
+    while not condition():
+        assert monotonic() < end
+        sleep(0.05)
+
+
 def two_processes() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(2)
 
@@ -417,11 +450,86 @@ class TestWorkers:
         kept = []
         with monkeypatch.context() as patch:
             patch.setattr(_Keeper, "store", lambda self, i, one: kept.append(i))
-            again = emulator("separate").fit(X, Y, checkpoint=path, executor=two_processes)
+            again = emulator("separate").fit(X, Y, checkpoint=path)
         assert len(kept) == 3 - done
         np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
         whole = emulator("separate").fit(X, Y, checkpoint=path)  # without workers, from the same
         np.testing.assert_array_equal(again.predict(NEW), whole.predict(NEW))
+
+    def test_a_signal_while_the_last_is_kept_is_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, store, kept, number = tmp_path / "fit.h5", _Keeper.store, [], signal.SIGTERM
+
+        def stored(self: _Keeper, i: int, one: paims.Emulator) -> None:
+            store(self, i, one)
+            kept.append(i)
+            if len(kept) == 3:
+                signal.raise_signal(number)
+
+        monkeypatch.setattr(_Keeper, "store", stored)
+        before = signal.getsignal(number)
+        with pytest.raises(paims.emulator.FitInterrupted, match="after 3 of 3 outputs"):
+            emulator("separate").fit(X, Y, checkpoint=path, executor=two_processes)
+        assert signal.getsignal(number) is before
+        again = emulator("separate").fit(X, Y, checkpoint=path)
+        assert len(kept) == 3
+        np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
+
+    def test_what_cannot_be_kept_ends_the_workers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(self: _Keeper, i: int, one: paims.Emulator) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(_Keeper, "store", full)
+        before = signal.getsignal(signal.SIGINT)
+        with pytest.raises(OSError, match="No space left") as caught:
+            emulator("separate").fit(X, Y, checkpoint=tmp_path / "f.h5", executor=two_processes)
+        # Though the error, and so the frames that it went through, are still there.
+        assert caught.value.__traceback__ is not None
+        assert signal.getsignal(signal.SIGINT) is before
+        wait_for(lambda: not multiprocessing.active_children())
+
+    def test_a_kill_leaves_no_worker_and_goes_on_to_the_same_bits(self, tmp_path: Path) -> None:
+        path, data = tmp_path / "fit.h5", tmp_path / "data.npz"
+        np.savez(data, X=X, Y=Y.to_numpy())
+        command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(KILLED_WITH_WORKERS)]
+        done = subprocess.run(
+            [*command, str(path), str(data)], check=False, stdout=subprocess.PIPE, text=True
+        )
+        assert done.returncode == -signal.SIGKILL
+        workers = [Path(f"/proc/{pid}") for pid in done.stdout.split()]
+        assert len(workers) == 2
+        if Path("/proc/self").exists():
+            wait_for(lambda: not any(worker.exists() for worker in workers))
+        again = emulator("separate").fit(X, Y.to_numpy(), checkpoint=path)
+        np.testing.assert_array_equal(again.predict(NEW), fitted("separate").predict(NEW))
+
+    def test_threads_share_the_work_on_each_output(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They cannot be ended, so that Ctrl-C would have to wait for whole outputs."""
+        monkeypatch.setattr(_apart, "FitOne", None)
+        for executor in (ThreadPoolExecutor(2), lambda: ThreadPoolExecutor(2)):
+            found = emulator("separate").fit(X, Y[["a", "b"]], executor=executor)
+            np.testing.assert_array_equal(
+                found.predict(NEW), fitted("separate").predict(NEW)[:, :2]
+            )
+
+    def test_an_output_is_kept_without_another_look_at_the_others(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_storage, "get_emulator", None)
+        emulator("separate").fit(X, Y, checkpoint=tmp_path / "fit.h5")
+
+    def test_what_cannot_be_sent_is_said(self) -> None:
+        lock = threading.Lock()
+
+        def trend(X: np.ndarray) -> np.ndarray:
+            with lock:
+                return np.ones((len(X), 1))
+
+        with pytest.raises(TypeError, match="a fit of an emulator was given, cannot be sent"):
+            emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
 
     def test_a_worker_that_dies_over_and_over(self) -> None:
         def trend(X: np.ndarray) -> np.ndarray:
@@ -539,8 +647,36 @@ def test_many_long_fits_take_fewer_points() -> None:
         assert fewer_points(asked, *few) is asked
     assert fewer_points(asked, 26, 500, 21).n_samples == 460
     assert fewer_points(asked, 26, 500, 3).n_samples == 400
-    assert asked.n_samples is None
+    assert (asked.n_samples, asked.scheme) == (None, "default")
     assert fewer_points(emulator(), 26, 500, 21).n_samples == 200
+    # Larger steps where chains follow gradients, of the default scheme only.
+    assert fewer_points(asked, 26, 500, 21).scheme.effective_share == 0.2
+    assert fewer_points(asked, 26, 500, 3).scheme == "default"
+    assert fewer_points(paims.Emulator(scheme="paper"), 26, 500, 21).scheme == "paper"
+
+
+def test_many_components_take_fewer_points() -> None:
+    """Of few runs too: none of them counts for much."""
+    assert of_many(paims.Emulator(), 9, 2).n_samples == 400
+    assert of_many(paims.Emulator(), 8, 2).n_samples is None
+
+
+def test_little_is_left_over_of_runs_that_are_new() -> None:
+    """What the components do not explain of the runs they are made of says little of others."""
+    runs = np.random.default_rng(1).random((60, 1))
+    fields = np.exp(-((15.0 * (np.linspace(0.0, 1.0, 60) - runs)) ** 2))  # a wave that travels
+    settings = {"mean": "constant", "n_samples": 60, "nugget": 1e-6}
+    mapping = emulator("components", **settings).fit(runs[:40], fields[:40])._several.mapping
+    scaled = np.column_stack(
+        [scaling.apply(y) for scaling, y in zip(mapping.scalings, fields[40:].T, strict=True)]
+    )
+    left = scaled - scaled @ mapping.loadings.T @ mapping.loadings
+    assert np.sqrt(np.mean(left**2)) < 0.03  # 0.0206; 0.053 with 99.98 % explained
+
+
+def test_a_table_without_columns() -> None:
+    with pytest.raises(ValueError, match="y has no columns"):
+        emulator().fit(X, Y[[]])
 
 
 def test_fifty_outputs_with_gaps_are_covered() -> None:

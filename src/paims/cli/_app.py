@@ -169,8 +169,8 @@ def fit(
         int | None,
         typer.Option(
             min=1,
-            help="Processes in place of threads: of several outputs that are fitted apart each "
-            "takes one after the other.",
+            help="Processes in place of threads: of several outputs that are fitted apart, each "
+            "process takes one after the other.",
         ),
     ] = None,
     checkpoint: Annotated[

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import platform
+import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,12 +23,13 @@ from paims.sampling import CheckpointError, DensityError
 from paims.sampling._interruptions import Interruptions
 from paims.sampling._run import ProgressLine
 from paims.sampling._shipping import pickled
-from paims.sampling._workers import WorkersLostError, pool_of
+from paims.sampling._workers import Pool, WorkersLostError, pool_of
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
 
 T = TypeVar("T")
+Fits = Generator[tuple[int, Fit], None, None]
 
 #: Gives what is stored of a finished process, or None; and stores one.
 Finished = Callable[[int], Any]
@@ -82,10 +82,9 @@ class FitApart:
         fits = {i: self._kept(i, n, columns[i].name, fit, new=False) for i, fit in made.items()}
         left = [i for i in range(n) if i not in fits]
         self._refuse(columns, left)
-        whole = self.execution_of(0, n, "all outputs")
-        fit_left = self._by_workers if whole.executor is not None and n > 1 else self._here
-        for i, fit in fit_left(columns, left):
-            fits[i] = self._kept(i, n, columns[i].name, fit, new=True)
+        with closing(self._fitted(columns, left)) as new:
+            for i, fit in new:
+                fits[i] = self._kept(i, n, columns[i].name, fit, new=True)
         return tuple(fits[i] for i in range(n))
 
     def _check(self, fit: Fit, column: Column) -> None:
@@ -108,26 +107,41 @@ class FitApart:
             for i in left:
                 runs.put_into(scaled_posteriors, i)
 
-    def _here(self, columns: Sequence[Column], left: list[int]) -> Iterator[tuple[int, Fit]]:
-        """One after the other, each with all threads."""
+    def _fitted(self, columns: Sequence[Column], left: list[int]) -> Fits:
+        """Fits of the columns that are left, as soon as each is done."""
+        execution = self.execution_of(0, len(columns), "all outputs")
+        if execution.executor is None or len(left) < 2:
+            return self._here(columns, left)
+        interruptions = Interruptions()
+        pool = pool_of(execution.executor, interruptions)
+        if pool.of_threads:  # which share the work on one output as well, and can leave it
+            pool.close()
+            return self._here(columns, left)
+        return self._by_workers(columns, left, execution, pool, interruptions)
+
+    def _here(self, columns: Sequence[Column], left: list[int]) -> Fits:
+        """One after the other, each with all threads, or all workers."""
         runs = ColumnRuns(self.X, tuple(columns), tuple(self.names), self.asked)
         for i in left:
             execution = self.execution_of(i, len(columns), columns[i].name)
             yield i, runs.put_into(partial(fit_runs, execution=execution), i)
 
-    def _by_workers(self, columns: Sequence[Column], left: list[int]) -> Iterator[tuple[int, Fit]]:
+    def _by_workers(
+        self,
+        columns: Sequence[Column],
+        left: list[int],
+        execution: Execution,
+        pool: Pool,
+        interruptions: Interruptions,
+    ) -> Fits:
         """Each whole, by one worker with one thread, in the order in which they are done."""
         n, n_done = len(columns), len(columns) - len(left)
-        execution = self.execution_of(0, n, "all outputs")
-        asked = _with_one_thread(self.asked)
-        runs = ColumnRuns(self.X, tuple(columns), tuple(self.names), asked)
+        runs = ColumnRuns(self.X, tuple(columns), tuple(self.names), _with_one_thread(self.asked))
         line = ProgressLine(execution.progress and f"{n} outputs", f"{n_done} are done")
-        with Interruptions() as interruptions, line:
-            pool = pool_of(execution.executor, interruptions)
-            try:
+        try:
+            with interruptions, line:
                 if not n_done:
-                    turns = -(-n // max(pool.n_workers, 1))
-                    alike = replace(execution, alike=turns)
+                    alike = replace(execution, alike=-(-n // max(pool.n_workers, 1)))
                     runs.put_into(partial(announce_fits, execution=alike), 0)
                 pieces = [np.array([i]) for i in left]
                 with closing(pool.run(FitOne(runs), pieces)) as answers:
@@ -135,22 +149,23 @@ class FitApart:
                         yield left[turn], answer.fit(self.asked.n_jobs)
                         n_done += 1
                         line.show(f"{n_done} are done")
-            except WorkersLostError as error:
-                lost = ", ".join(columns[i].name for i in error.points.ravel().astype(int))
-                error.args = (
-                    f"The workers that fitted {lost} died, or were lost, several times. More "
-                    "memory than a worker has is what usually ends one; outputs='shared' and "
-                    "fewer runs take less.",
-                )
-                error.advice = how_to_go_on(execution.given)
-                raise
-            except DensityError as error:  # a cluster without workers, or a pool that broke
-                error.advice = how_to_go_on(execution.given)
-                raise
-            except KeyboardInterrupt:
-                raise FitInterrupted.among(n_done, n, execution.given) from None
-            finally:
-                pool.close()
+                interruptions.check()  # one that came while the last was stored
+        except WorkersLostError as error:
+            lost = ", ".join(columns[i].name for i in error.points.ravel().astype(int))
+            error.args = (
+                f"The workers that fitted {lost} died, or were lost, several times. More "
+                "memory than a worker has is what usually ends one; outputs='shared' and "
+                "fewer runs take less.",
+            )
+            error.advice = how_to_go_on(execution.given)
+            raise
+        except DensityError as error:  # a cluster without workers, or a pool that broke
+            error.advice = how_to_go_on(execution.given)
+            raise
+        except KeyboardInterrupt:
+            raise FitInterrupted.among(n_done, n, execution.given) from None
+        finally:
+            pool.close()
 
     def _kept(self, i: int, n: int, name: str, fit: Fit, *, new: bool) -> Emulator:
         one = emulator_of(self.asked, fit)
@@ -188,42 +203,41 @@ class ColumnRuns:
             return work(self.X[rows], column.y[rows], self.names, asked)
 
 
-def _process() -> tuple[str, int]:
-    return platform.node(), os.getpid()
-
-
 @dataclass(frozen=True, eq=False)
 class FitOne:
     """Fits the column of a number, in whatever process it is called.
 
     What it makes is packed there: functions of the user's, such as a trend, may have no name in a
-    module.
+    module. Warnings go with it, from a process whose only thread it runs in: elsewhere recording
+    would meddle with the warnings of others, and they are heard where they come up.
     """
 
     runs: ColumnRuns
-    made_in: tuple[str, int] = field(default_factory=_process)
 
     def __call__(self, piece: Array) -> Packed:
         """Fit; ``piece`` has the number only."""
-        fit_it = partial(fit_runs, execution=Execution(alike=0))
-        if _process() == self.made_in:  # a thread: warnings are heard where they come up
-            return Packed(self.runs.put_into(fit_it, int(piece[0])))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            fit = self.runs.put_into(fit_it, int(piece[0]))
-        return Packed(pickled(fit), tuple((one.category, str(one.message)) for one in caught))
+        alone = threading.current_thread() is threading.main_thread()
+        recorder = warnings.catch_warnings(record=True) if alone else nullcontext()
+        with recorder as caught:
+            if alone:
+                warnings.simplefilter("always")
+            fit = self.runs.put_into(
+                partial(fit_runs, execution=Execution(alike=0)), int(piece[0])
+            )
+        said = tuple((one.category, str(one.message)) for one in caught or ())
+        return Packed(pickled(fit), said)
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
     """A fit on its way from a worker, and the warnings that came with it."""
 
-    content: bytes | Fit
-    warnings: tuple[tuple[type[Warning], str], ...] = ()
+    content: bytes
+    warnings: tuple[tuple[type[Warning], str], ...]
 
     def fit(self, n_jobs: int | None) -> Fit:
         """Unpack, for so many threads, and repeat the warnings here."""
-        fit: Fit = pickle.loads(self.content) if isinstance(self.content, bytes) else self.content
+        fit: Fit = pickle.loads(self.content)
         for one in fit.kernels:
             one.posterior.n_jobs = n_jobs
         for category, text in self.warnings:

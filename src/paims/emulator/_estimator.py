@@ -233,7 +233,7 @@ class Emulator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         executor : optional
             Workers to evaluate the posterior with, as in :func:`paims.sample`, in place of the
             ``n_jobs`` threads of this process. Of several outputs that are fitted apart, each
-            worker takes one after the other, whole; ``checkpoint`` then has those that are done.
+            process takes one after the other, whole; ``checkpoint`` then has those that are done.
 
         Returns
         -------

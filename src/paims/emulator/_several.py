@@ -23,7 +23,7 @@ from paims.emulator._missing import completed
 from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._shared_fit import SharedFit, fit_shared, scaled_runs
+from paims.emulator._shared_fit import SharedFit, fit_shared, of_many, scaled_runs
 from paims.gp import Predictive
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ WAYS = ("auto", "separate", "shared", "components")
 # More outputs than this, or more than there are runs, are a field: "auto" takes components.
 _FIELD = 32
 # Share of the (scaled) outputs' variance that the components have to explain, and their number.
-_EXPLAINED = 0.9998
-_MOST = 16
+# Of new runs more is left over than of those that the components are made of.
+_EXPLAINED = 0.99999
+_MOST = 24
 # Predictions that are held at once, for each of a hundred draws.
 _BLOCK_SIZE = 2**14
 # Arrays of all points, draws and outputs that there are at once (measured: 4.0).
@@ -244,14 +245,6 @@ def fit_several(
         found = certain_output(output_names[j], X[rows], y[rows], asked)
         if found is not None:
             certain[j] = found
-    if certain:
-        listed = "; ".join(one.says for one in list(certain.values())[:5])
-        warnings.warn(
-            f"{len(certain)} output(s) leave nothing to learn: {listed}. They are predicted as "
-            "such, without uncertainty.",
-            UserWarning,
-            stacklevel=4,
-        )
     if len(certain) == Y.shape[1]:
         raise ValueError(
             "Every output takes one value only, or is reproduced exactly by the trend: there is "
@@ -266,6 +259,14 @@ def fit_several(
     )
     if way == "components":  # which can take any output that varies
         certain = {j: one for j, one in certain.items() if one.constant}
+    if certain:
+        listed = "; ".join(one.says for one in list(certain.values())[:5])
+        warnings.warn(
+            f"{len(certain)} output(s) leave nothing to learn: {listed}. They are predicted as "
+            "such, without uncertainty.",
+            UserWarning,
+            stacklevel=4,
+        )
     rest = np.array([j not in certain for j in range(Y.shape[1])])
     fit_apart = FitApart(X, names, asked, execution_of, finished, store)
     kept = tuple(name for name, used in zip(output_names, rest, strict=True) if used)
@@ -429,6 +430,7 @@ def _as_components(
     room = max(1, min(_MOST, n - 3, int(np.sum(S / S[0] > 1e-10))))
     r = min(int(np.searchsorted(share, _EXPLAINED)) + 1, room)
     scores = U[:, :r] * S[:r]
+    fit_apart = replace(fit_apart, asked=of_many(fit_apart.asked, r, fit_apart.X.shape[1]))
     emulators = fit_apart(
         [Column(f"component {i + 1}", np.ascontiguousarray(scores[:, i])) for i in range(r)]
     )

@@ -11,12 +11,16 @@ from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._several import Several
 from paims.emulator._shared_fit import SharedFit
 from paims.emulator._stored_values import (
+    ROUNDING,
     are_texts,
+    check_features,
+    check_mass,
     check_output,
     check_result,
     check_scaling,
     check_weighted,
     demand,
+    demand_numbers,
     is_number,
 )
 from paims.emulator._trend import basis_in_units
@@ -24,8 +28,6 @@ from paims.emulator._trend import basis_in_units
 __all__ = ["check_several", "check_told"]
 
 _WAYS = ("separate", "shared", "components")
-# By so much a column of length 1 may be longer.
-_ROUNDING = 1e-9
 
 
 def check_told(about: dict[str, Any]) -> None:
@@ -38,13 +40,8 @@ def check_told(about: dict[str, Any]) -> None:
     demand(isinstance(about["common"], bool), "whether draws are common is not said")
     demand(about["common"] == (about["way"] == "shared"), "its draws are not as its way has them")
     demand(is_number(about["explained"]), "the share that it explains is no number")
-    demand(0.0 <= about["explained"] <= 1.0 + _ROUNDING, f"it explains {about['explained']}")
-    n_features = about["n_features"]
-    demand(type(n_features) is int and n_features > 0, f"it has {n_features!r} inputs")
-    features = about["feature_names"]
-    if features is not None:
-        demand(are_texts(features), "a name of its inputs is no text")
-        demand(len(features) == n_features, f"it has {len(features)} names for its inputs")
+    demand(0.0 <= about["explained"] <= 1.0 + ROUNDING, f"it explains {about['explained']}")
+    check_features(about)
     n = about["n_emulators"]
     demand(type(n) is int and n >= 0, f"it has {n!r} emulators")
     demand(isinstance(about["certain"], dict), "its certain outputs are in a list")
@@ -84,7 +81,7 @@ def _check_map(mapping: OutputMap, n_processes: int) -> None:
     residuals = mapping.residuals
     _demand_table("residuals", residuals, n_processes)
     lengths = np.sum(residuals**2, axis=0)
-    demand(bool((lengths <= 1.0 + _ROUNDING).all()), "its residuals are longer than 1")
+    demand(bool((lengths <= 1.0 + ROUNDING).all()), "its residuals are longer than 1")
     if n_processes < m or mapping.loadings is not None:
         demand(mapping.loadings is not None, "it has lost its loadings")
         _demand_table("loadings", mapping.loadings, m)
@@ -123,11 +120,8 @@ def _check_shared(shared: SharedFit, n_features: int) -> None:
     demand(are_texts(shared.names), "a name of its inputs is no text")
     demand(len(shared.names) == n_inputs, f"it has {len(shared.names)} names for its inputs")
     demand(0.0 < posterior.effective < np.inf, f"its outputs count as {posterior.effective}")
-    for named in (shared.kernel_evidence, vars(shared.compression)):
-        demand(
-            isinstance(named, dict) and all(is_number(value) for value in named.values()),
-            "a kernel's evidence, or its compression, is not made of numbers",
-        )
+    demand_numbers("kernel_evidence", shared.kernel_evidence)
+    demand_numbers("compression", vars(shared.compression))
     check_weighted("mixture", shared.draws, shared.weights, n_params)
     check_result(shared.result, n_params)
     demand(len(shared.modes) > 1, "it has no modes")
@@ -137,6 +131,4 @@ def _check_shared(shared: SharedFit, n_features: int) -> None:
             fine = values.shape == (n_params,) and values.dtype.kind == "f"
             demand(fine, f"the {name} of a mode is not {n_params} numbers")
         demand(bool(np.isfinite(mode.location).all()), "the location of a mode is not finite")
-        for name in ("mass", "mass_error", "log_density"):
-            demand(is_number(getattr(mode, name)), f"the {name} of a mode is no number")
-        demand(0.0 <= mode.mass <= 1.0 + _ROUNDING, f"a mode has the mass {mode.mass}")
+        check_mass(mode)

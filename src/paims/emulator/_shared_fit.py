@@ -31,16 +31,19 @@ from paims.gp import Kernel, Posterior
 from paims.gp._nugget import as_nugget
 from paims.gp._shared import SharedPosterior
 from paims.inference import connect_modes, find_best
-from paims.sampling import Mode, SampleResult
+from paims.sampling import Mode, SampleResult, default_scheme
 from paims.sampling._sample import least_n_samples
 
 if TYPE_CHECKING:
     from paims.emulator._estimator import Emulator
 
 _MODE_MASS = 0.005
-# More outputs than this, of so many runs each, take the fewest points that clusters can do with.
+# More outputs than this, if they have so many runs each or are components, take the fewest points
+# that clusters can do with.
 _MANY, _MANY_RUNS = 8, 250
 _FEWEST = 400
+# With so many inputs their levels keep this share of the points in place of 0.4.
+_MANY_INPUTS, _SHARE = 12, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,15 +188,23 @@ def shared_posterior(
 
 
 def fewer_points(asked: Emulator, n_outputs: int, n_runs: int, n_inputs: int) -> Emulator:
-    """What is asked, with fewer points of the sampler where many outputs make it long.
+    """What is asked, with fewer points of the sampler where many outputs of many runs are long."""
+    return asked if n_runs < _MANY_RUNS else of_many(asked, n_outputs, n_inputs)
+
+
+def of_many(asked: Emulator, n_outputs: int, n_inputs: int) -> Emulator:
+    """What is asked, with fewer points and larger steps of the sampler if it is of many outputs.
 
     A posterior that many outputs share is narrow; and of many that are sampled apart the error of
-    each counts less.
+    each counts less. Steps are larger with many inputs, where chains follow gradients and each
+    level costs as much as the last.
     """
-    if n_outputs <= _MANY or n_runs < _MANY_RUNS or asked.n_samples is not None:
+    if n_outputs <= _MANY or asked.n_samples is not None:
         return asked
     asked = copy(asked)
     asked.n_samples = max(_FEWEST, least_n_samples(n_inputs + 1))
+    if n_inputs >= _MANY_INPUTS and asked.scheme == "default":
+        asked.scheme = replace(default_scheme(asked.n_jobs), effective_share=_SHARE)
     return asked
 
 

@@ -13,21 +13,28 @@ import numpy as np
 from paims._arrays import FloatArray
 from paims.emulator._description import Provenance
 from paims.emulator._fit import Fit
+from paims.emulator._modes import EmulatorMode
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.sampling import SampleResult
+from paims.sampling import Mode, SampleResult
 
 __all__ = [
     "are_texts",
     "check_about",
+    "check_features",
     "check_fit",
+    "check_mass",
     "check_output",
     "check_provenance",
     "check_result",
     "check_scaling",
     "check_weighted",
     "demand",
+    "demand_numbers",
     "is_number",
 ]
+
+#: By so much what is 1 may be more.
+ROUNDING = 1e-9
 
 # Of the largest and of the least double.
 _MAX_EXPONENT = 1100
@@ -37,24 +44,20 @@ _OF_LEVELS = {"level", "temperature", "effective_size"}
 
 def check_about(about: dict[str, Any]) -> None:
     """Raise if names are none, or numbers are none."""
-    n_features = about["n_features"]
+    check_features(about)
+    demand(are_texts(about["input_names"]), "a name of its inputs is no text")
+    for name in ("kernel_evidence", "kernel_evidence_error"):
+        demand_numbers(name, about.get(name, {}))
+    demand_numbers("compression", about["compression"])
+
+
+def check_features(about: dict[str, Any]) -> None:
+    """Raise if the inputs that a user gives are not counted, or not named."""
+    n_features, names = about["n_features"], about["feature_names"]
     demand(type(n_features) is int and n_features > 0, f"it has {n_features!r} inputs")
-    names = about["feature_names"]
     if names is not None:
         demand(are_texts(names), "a name of its inputs is no text")
         demand(len(names) == n_features, f"it has {len(names)} names for {n_features} inputs")
-    demand(are_texts(about["input_names"]), "a name of its inputs is no text")
-    for name in ("kernel_evidence", "kernel_evidence_error"):
-        evidence = about.get(name, {})
-        demand(
-            isinstance(evidence, dict) and all(is_number(v) for v in evidence.values()),
-            f"its {name} is not made of numbers",
-        )
-    compression = about["compression"]
-    demand(
-        isinstance(compression, dict) and all(is_number(v) for v in compression.values()),
-        "its compression is not made of numbers",
-    )
 
 
 def check_provenance(found: Provenance) -> None:
@@ -128,13 +131,20 @@ def check_fit(fit: Fit) -> None:
                 values.shape == (n_inputs,) and values.dtype.kind == "f",
                 f"the {name} of a mode are not {n_inputs} numbers",
             )
-        for name in ("mass", "mass_error", "nugget", "noise", "log_density"):
+        check_mass(mode)
+        for name in ("nugget", "noise"):
             demand(is_number(getattr(mode, name)), f"the {name} of a mode is no number")
         demand(bool((mode.length_scales > 0.0).all()), "a length scale is not positive")
         finite = np.isfinite(mode.length_scales) | ~np.isfinite(fit.inputs.range)
         demand(bool(finite.all()), "a length scale is not finite")
         demand(0.0 <= mode.nugget <= 1.0, f"a mode has the nugget {mode.nugget}")
-        demand(0.0 <= mode.mass <= 1.0 + 1e-9, f"a mode has the mass {mode.mass}")
+
+
+def check_mass(mode: Mode | EmulatorMode) -> None:
+    """Raise if a mode has no mass, or no height."""
+    for name in ("mass", "mass_error", "log_density"):
+        demand(is_number(getattr(mode, name)), f"the {name} of a mode is no number")
+    demand(0.0 <= mode.mass <= 1.0 + ROUNDING, f"a mode has the mass {mode.mass}")
 
 
 def check_result(result: SampleResult, n_params: int) -> None:
@@ -165,6 +175,12 @@ def check_weighted(what: str, draws: FloatArray, weights: FloatArray, n_params: 
     demand(bool((weights >= 0.0).all()), f"a weight of its {what} is negative or NaN")
     total = float(weights.sum())
     demand(abs(total - 1.0) < 1e-6, f"the weights of its {what} sum to {total:.6g}")
+
+
+def demand_numbers(what: str, values: Any) -> None:
+    """Raise unless values by name are numbers."""
+    fine = isinstance(values, dict) and all(is_number(value) for value in values.values())
+    demand(fine, f"its {what} is not made of numbers")
 
 
 def demand(condition: bool, otherwise: str) -> None:

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from paims._arrays import FloatArray
 from paims._sealed import UNREADABLE, get_json, open_sealed, put_json, write_sealed
-from paims.emulator._apart import emulator_of
 from paims.emulator._description import feature_names
 from paims.emulator._execution import Execution
 from paims.emulator._mixture import as_generator
@@ -46,6 +45,8 @@ def output_names(Y: Any, n: int) -> tuple[str, ...]:
 
 def checked_outputs(X: FloatArray, Y: Any) -> FloatArray:
     """Outputs ``(n, m)``, finite or NaN."""
+    if np.shape(Y)[1] == 0:
+        raise ValueError("y has no columns: give one for each output.")
     columns = [str(name) for name in getattr(Y, "columns", ())]
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
@@ -147,7 +148,7 @@ class _Keeper:
     def begin(self, *, fixed: bool) -> int:
         """Check the file or write it; return the seed of the fit."""
         if not self.path.exists():
-            self._write({})
+            self._begin()
             return int(self.asked.random_state)
         with self._opened() as file:
             stored = get_json(file, "about")
@@ -203,17 +204,17 @@ class _Keeper:
 
     def store(self, i: int, one: Emulator) -> None:
         """Keep what is done."""
-        with self._opened() as file:
-            done = [int(name) for name in file if name.isdecimal()]
-        self._write({**{j: emulator_of(self.asked, self.finished(j)) for j in done}, i: one})
+        with open_sealed(self.path, FORMAT) as before:
 
-    def _write(self, emulators: dict[int, Emulator]) -> None:
-        from paims.emulator._storage import put_emulator  # noqa: PLC0415 - knows this module
-
-        def fill(file: Any) -> None:
-            about = {"description": self.description, "seed": int(self.asked.random_state)}
-            put_json(file, "about", about)
-            for i, one in emulators.items():
+            def fill(file: Any) -> None:
+                for name in before:
+                    before.copy(name, file)
                 put_emulator(file.create_group(str(i)), one)
 
-        write_sealed(self.path, FORMAT, fill)
+            from paims.emulator._storage import put_emulator  # noqa: PLC0415 - knows this module
+
+            write_sealed(self.path, FORMAT, fill)
+
+    def _begin(self) -> None:
+        about = {"description": self.description, "seed": int(self.asked.random_state)}
+        write_sealed(self.path, FORMAT, lambda file: put_json(file, "about", about))

@@ -49,8 +49,9 @@ class Shipment:
             self.content = pickled(function)
         except Exception as error:  # what cannot be pickled raises this and that
             raise TypeError(
-                f"log_density cannot be sent to other processes ({error}). Define it at the top "
-                "of a module, without open files, locks or generators in it; or use threads."
+                "log_density, or what a fit of an emulator was given, cannot be sent to other "
+                f"processes ({error}). Define it at the top of a module, without open files, "
+                "locks or generators in it; or use threads."
             ) from error
         self.name = hashlib.sha256(self.content).hexdigest()
 

@@ -280,6 +280,11 @@ class Pool:
         self._left_behind = False
 
     @property
+    def of_threads(self) -> bool:
+        """Whether the workers are threads of this process."""
+        return isinstance(self._executor, ThreadPoolExecutor)
+
+    @property
     def n_workers(self) -> int:
         """Workers of the executor, or cores of this machine if it does not say."""
         if self._cluster is not None:
@@ -368,7 +373,7 @@ class Pool:
         return answer
 
     def _submit(self, function: Function[T], piece: Array, whole: bool) -> Future[Any]:
-        if isinstance(self._executor, ThreadPoolExecutor):
+        if self.of_threads:
             return self._executor.submit(function, piece)
         if self._shipment is None or self._shipment.function is not function:
             self._shipment = Shipment(function)
