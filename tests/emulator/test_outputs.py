@@ -23,7 +23,7 @@ from scipy.stats import kstest
 from tests.sampling.test_cluster import FakeClient
 
 import paims
-from paims.emulator import JointPrediction, _forecast
+from paims.emulator import JointPrediction, _forecast, _several, _shared_fit
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
@@ -488,6 +488,23 @@ class TestWorkers:
         monkeypatch.setattr(_forecast, "_LONG", 1e-3)
         with pytest.raises(paims.emulator.VeryLongFitWarning, match="will take about"):
             emulator("separate").fit(X, Y, executor=two_processes)
+
+
+@pytest.mark.filterwarnings("error::paims.emulator.VeryLongFitWarning")
+@pytest.mark.parametrize("way", ["auto", *WAYS])
+def test_the_time_is_said_before_the_first_look(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(*_: Any) -> None:
+        raise AssertionError("a first look of minutes was begun")
+
+    monkeypatch.setattr(_several, "look", look)
+    monkeypatch.setattr(_shared_fit, "look", look)
+    monkeypatch.setattr(_forecast, "VERY_LONG", 1e-3)
+    monkeypatch.setattr(_forecast, "_LONG", 1e-3)
+    with pytest.raises(paims.emulator.VeryLongFitWarning, match="will take about"):
+        emulator(way).fit(X, Y, checkpoint=tmp_path / "fit.h5")
+    assert not list(tmp_path.iterdir())
 
 
 def test_scaled_outputs_give_scaled_predictions() -> None:
