@@ -179,7 +179,7 @@ def shared_posterior(
 ) -> SharedPosterior:
     """The posterior given scaled runs, under one kernel."""
     basis = basis_in_units(asked.mean, inputs)
-    nugget = as_nugget(asked.nugget, asked.nugget_prior, X.shape[1])
+    nugget = as_nugget(asked.nugget, asked.nugget_prior, int(inputs.active.sum()))
     return SharedPosterior(
         X, Y, kernel, basis, prior_of(X, asked), nugget, effective=effective, n_jobs=asked.n_jobs
     )
