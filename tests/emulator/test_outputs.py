@@ -27,6 +27,7 @@ from paims.emulator import JointPrediction, _forecast, _several, _shared_fit
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
+from paims.emulator._several_description import check_outputs
 from paims.emulator._shared_fit import fewer_points
 from paims.emulator._table import _Keeper
 from paims.gp import Posterior
@@ -586,3 +587,15 @@ def test_lines_of_progress_name_the_output(capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr().err
     for line in ("a (1 of 2): squared_exponential", "b (2 of 2): matern52"):
         assert f"{line}: log evidence" in told
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-160])
+def test_checks_do_not_depend_on_the_unit(unit: float) -> None:
+    """Of fields neither, whose squares are beyond double precision."""
+
+    def scores(unit: float) -> list[tuple[float, float, float]]:
+        found = emulator("components").fit(X, unit * Y)
+        checked = check_outputs(found, (NEW, unit * outputs(NEW).to_numpy()))
+        return [(one.scores.q2, one.scores.crps / unit, one.scores.coverage_95) for one in checked]
+
+    np.testing.assert_allclose(scores(unit), scores(1.0), rtol=1e-6)
