@@ -54,6 +54,7 @@ RECORDS = Path(__file__).with_name("kills.jsonl")
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 EXECUTORS = ("none", "threads", "processes", "dask")
 _PAUSE = 3e-5  # seconds of a point, in slow runs
+_OUTLIVE = 60.0  # seconds that a worker may live on: a busy machine takes long to start one
 _HANGS = 300.0  # seconds after which a process is taken to hang
 _N_STIFF = 12
 _EVERY = 0.02  # seconds between checkpoints
@@ -280,6 +281,8 @@ def live(kind: str, path: Path, executor: str, address: str | None, tell: int) -
         answer = f"lost: {traceback.format_exc()}"
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    if not ready:  # all outputs were done before
+        os.write(tell, b"ready\n")
     os.write(tell, f"{answer}\n{place}\0".encode())
 
 
@@ -350,14 +353,16 @@ class Life:
         return answer
 
     def leaves_workers(self) -> bool:
-        """Whether processes of its group outlive it by more than some seconds."""
-        for _ in range(1000):
+        """Whether processes of its group outlive it by more than it takes to start one."""
+        end = time.monotonic() + _OUTLIVE
+        while time.monotonic() < end:
             try:
                 os.killpg(self.pid, 0)
             except (ProcessLookupError, PermissionError):
                 return False
             time.sleep(0.01)
-        os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         return True
 
 

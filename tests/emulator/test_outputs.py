@@ -27,10 +27,18 @@ from scipy.stats import kstest
 from tests.sampling.test_cluster import FakeClient
 
 import paims
-from paims.emulator import JointPrediction, _apart, _forecast, _storage
+from paims.emulator import (
+    JointPrediction,
+    _apart,
+    _forecast,
+    _several,
+    _shared_fit,
+    _storage,
+)
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
 from paims.emulator._scaling import OutputScaling
+from paims.emulator._several_description import check_outputs
 from paims.emulator._shared_fit import fewer_points, of_many
 from paims.emulator._table import _Keeper
 from paims.gp import Posterior
@@ -598,6 +606,23 @@ class TestWorkers:
             emulator("separate").fit(X, Y, executor=two_processes)
 
 
+@pytest.mark.filterwarnings("error::paims.emulator.VeryLongFitWarning")
+@pytest.mark.parametrize("way", ["auto", *WAYS])
+def test_the_time_is_said_before_the_first_look(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(*_: Any) -> None:
+        raise AssertionError("a first look of minutes was begun")
+
+    monkeypatch.setattr(_several, "look", look)
+    monkeypatch.setattr(_shared_fit, "look", look)
+    monkeypatch.setattr(_forecast, "VERY_LONG", 1e-3)
+    monkeypatch.setattr(_forecast, "_LONG", 1e-3)
+    with pytest.raises(paims.emulator.VeryLongFitWarning, match="will take about"):
+        emulator(way).fit(X, Y, checkpoint=tmp_path / "fit.h5")
+    assert not list(tmp_path.iterdir())
+
+
 def test_scaled_outputs_give_scaled_predictions() -> None:
     scalings = [OutputScaling(0, 0.0, 1.0), OutputScaling(-900, 0.0, 1.0)]
     parts = [
@@ -705,3 +730,15 @@ def test_lines_of_progress_name_the_output(capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr().err
     for line in ("a (1 of 2): squared_exponential", "b (2 of 2): matern52"):
         assert f"{line}: log evidence" in told
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-160])
+def test_checks_do_not_depend_on_the_unit(unit: float) -> None:
+    """Of fields neither, whose squares are beyond double precision."""
+
+    def scores(unit: float) -> list[tuple[float, float, float]]:
+        found = emulator("components").fit(X, unit * Y)
+        checked = check_outputs(found, (NEW, unit * outputs(NEW).to_numpy()))
+        return [(one.scores.q2, one.scores.crps / unit, one.scores.coverage_95) for one in checked]
+
+    np.testing.assert_allclose(scores(unit), scores(1.0), rtol=1e-6)

@@ -23,7 +23,13 @@ from paims.emulator._missing import completed
 from paims.emulator._mixture import N_MATRICES, MixturePrediction, without_exponent
 from paims.emulator._pilot import gain_of_own, look
 from paims.emulator._scaling import InputScaling, OutputScaling
-from paims.emulator._shared_fit import SharedFit, fit_shared, of_many, scaled_runs
+from paims.emulator._shared_fit import (
+    SharedFit,
+    announce_shared,
+    fit_shared,
+    of_many,
+    scaled_runs,
+)
 from paims.gp import Predictive
 
 if TYPE_CHECKING:
@@ -250,13 +256,12 @@ def fit_several(
             "Every output takes one value only, or is reproduced exactly by the trend: there is "
             "nothing to emulate."
         )
-    way, why = choose_way(
-        X,
-        np.delete(Y, list(certain), axis=1),
-        names,
-        [name for j, name in enumerate(output_names) if j not in certain],
-        asked,
-    )
+    open_ones = np.delete(Y, list(certain), axis=1)
+    open_names = [name for j, name in enumerate(output_names) if j not in certain]
+    if asked.outputs == "shared" or (asked.outputs == "auto" and _comparable(*open_ones.shape)):
+        whole = execution_of(0, 1, "all outputs")
+        announce_shared(X, open_ones, names, open_names, asked, whole)
+    way, why = choose_way(X, open_ones, names, open_names, asked)
     if way == "components":  # which can take any output that varies
         certain = {j: one for j, one in certain.items() if one.constant}
     if certain:
@@ -325,6 +330,11 @@ def _moments(one: Emulator, X: FloatArray, include_nugget: bool) -> tuple[FloatA
     return one.output_.value(mean), one.output_.difference(std)
 
 
+def _comparable(n: int, m: int) -> bool:
+    """Whether "auto" compares ways for so many runs and outputs, which takes time."""
+    return 1 < m <= min(_FIELD, n)
+
+
 def choose_way(
     X: FloatArray,
     Y: FloatArray,
@@ -338,7 +348,7 @@ def choose_way(
         return asked.outputs, "as asked"
     if m == 1:
         return "separate", "there is one output"
-    if m > min(_FIELD, n):
+    if not _comparable(n, m):
         return "components", f"{m} outputs of {n} runs are too many to learn one by one"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

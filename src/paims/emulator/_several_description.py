@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paims._arrays import FloatArray, refuse_what_is_no_number
-from paims.diagnostics import LeaveOneOut, Scores, Validation, validate
+from paims.diagnostics import LeaveOneOut, Scores, Validation
 from paims.emulator._description import Provenance, feature_names, held_out_inputs
-from paims.emulator._ensemble import MAX_JOINT
+from paims.emulator._ensemble import MAX_JOINT, validated
 from paims.emulator._several import OutputOfField, left_out_of
 from paims.emulator._table import checked_outputs
 
@@ -100,7 +100,7 @@ def _checks(
         rows = rows[:: -(-len(rows) // MAX_JOINT)]
         one = emulator.outputs_[j]
         if isinstance(one, OutputOfField):
-            found = validate(Y[rows, j], several.joint(X[rows])[j])
+            found = validated(Y[rows, j], several.joint(X[rows])[j])
         else:
             found = one.ensemble_.validate(one.inputs_.apply(X[rows]), Y[rows, j])
         yield Checked(names[j], None, found)

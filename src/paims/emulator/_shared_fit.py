@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -181,7 +182,7 @@ def shared_posterior(
 ) -> SharedPosterior:
     """The posterior given scaled runs, under one kernel."""
     basis = basis_in_units(asked.mean, inputs)
-    nugget = as_nugget(asked.nugget, asked.nugget_prior, X.shape[1])
+    nugget = as_nugget(asked.nugget, asked.nugget_prior, int(inputs.active.sum()))
     return SharedPosterior(
         X, Y, kernel, basis, prior_of(X, asked), nugget, effective=effective, n_jobs=asked.n_jobs
     )
@@ -206,6 +207,31 @@ def of_many(asked: Emulator, n_outputs: int, n_inputs: int) -> Emulator:
     if n_inputs >= _MANY_INPUTS and asked.scheme == "default":
         asked.scheme = replace(default_scheme(asked.n_jobs), effective_share=_SHARE)
     return asked
+
+
+def announce_shared(
+    X: FloatArray,
+    Y: FloatArray,
+    names: Sequence[str],
+    output_names: Sequence[str],
+    asked: Emulator,
+    execution: Execution,
+) -> None:
+    """Say how long :func:`fit_shared` will take: before the first look, which takes its time too.
+
+    The arguments are those of the fit.
+    """
+    begun = execution.checkpoint is not None and execution.checkpoint.exists()
+    if begun or execution.executor is not None:
+        return
+    asked = fewer_points(asked, Y.shape[1], *X.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The fit says it.
+        inputs, _, scaled, target = scaled_runs(X, Y, names, output_names, asked)
+    kernels = candidates(asked.kernel)
+    posterior = shared_posterior(scaled, target, inputs, asked, kernels[0], 1.0)
+    points = sizes(len(kernels), asked.n_samples, posterior.n_params)
+    announce(posterior, points, asked.scheme, bool(execution.progress))
 
 
 def fit_shared(
@@ -238,9 +264,6 @@ def fit_shared(
     ]
     rng = as_generator(asked.random_state)
     seed = int.from_bytes(rng.bytes(16), "little")
-    if execution.executor is None and not (execution.checkpoint or _nowhere).exists():
-        points = sizes(len(posteriors), asked.n_samples, posteriors[0].n_params)
-        announce(posteriors[0], points, asked.scheme, bool(execution.progress))
     # Of several kernels the most probable is taken: one factorisation has to serve all outputs.
     fits, evidence = sample_kernels(posteriors, outputs[0], asked, execution, seed, stacked=False)
     posterior, result = fits[0].posterior, fits[0].result
@@ -266,11 +289,3 @@ def fit_shared(
         compression=compression,
         family=asked.predictive,
     )
-
-
-class _Nowhere:
-    def exists(self) -> bool:
-        return False
-
-
-_nowhere = _Nowhere()
