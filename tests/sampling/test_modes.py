@@ -266,9 +266,7 @@ def peaks_from_the_top(height: np.ndarray, prominence: float) -> np.ndarray:
 @pytest.mark.parametrize("prominence", [0.0, 0.3, 1.0, 3.0])
 def test_peaks_that_meet_are_joined_from_the_highest_pass_down(prominence: float) -> None:
     rng, n = np.random.default_rng(0), 300
-    around = np.column_stack(
-        [np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 1, n - 1)]
-    )
+    around = np.clip(np.arange(n)[:, None] + [-1, 1], 0, n - 1)
     for smooth in (1, 5):
         height = np.convolve(rng.normal(size=n + smooth - 1), np.ones(smooth), "valid")
         found = _climb(around, height, prominence)

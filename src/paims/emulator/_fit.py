@@ -291,6 +291,6 @@ def posterior_of(
     ``prior`` is what "auto" has stood for, if that is known.
     """
     basis = basis_in_units(asked.mean, inputs)
-    nugget = as_nugget(asked.nugget, asked.nugget_prior, int(inputs.active.sum()))
     taken = prior_of(X, asked) if prior is None else prior
-    return Posterior(X, y, kernel, basis, taken, nugget, n_jobs=asked.n_jobs)
+    treatment = (asked.nugget, asked.nugget_prior)
+    return Posterior(X, y, kernel, basis, taken, *treatment, n_jobs=asked.n_jobs)
