@@ -78,9 +78,8 @@ class FitApart:
         made = {i: fit for i in range(n) if (fit := self.finished(i)) is not None}
         fits = {i: self._kept(i, n, columns[i].name, fit, new=False) for i, fit in made.items()}
         left = [i for i in range(n) if i not in fits]
-        with closing(self._fitted(columns, left)) as new:
-            for i, fit in new:
-                fits[i] = self._kept(i, n, columns[i].name, fit, new=True)
+        for i, fit in self._fitted(columns, left):
+            fits[i] = self._kept(i, n, columns[i].name, fit, new=True)
         return tuple(fits[i] for i in range(n))
 
     def _fitted(self, columns: Sequence[Column], left: list[int]) -> Fits:
