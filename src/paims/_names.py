@@ -10,13 +10,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["as_label", "as_variables", "shortened", "visible"]
+__all__ = ["as_label", "as_variables", "listed", "shortened", "visible"]
 
 # Joiners, which have no width and decide how letters of some scripts are drawn.
 _JOINERS = "\u200c\u200d"
 # Of ArviZ's data, whose variables cannot be called so.
 _DIMENSIONS = ("chain", "draw")
 _LONGEST_VARIABLE = 200
+_LISTED = 12
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -53,6 +54,12 @@ def shortened(text: str, most: int) -> str:
         return text
     end = (most - 3) // 3
     return f"{text[: most - 3 - end]}...{text[len(text) - end :]}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first dozen of many names, and how many more there are."""
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def as_label(name: str, most: int = 40) -> str:

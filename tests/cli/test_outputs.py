@@ -69,6 +69,25 @@ def test_a_few_outputs(invoke: Invoke, tables: Path) -> None:
     assert "Say --output NAME; there are a, b [bold], same" in refused.stderr
 
 
+def test_a_pattern_that_fits_nothing_lists_a_dozen_columns(invoke: Invoke, tables: Path) -> None:
+    for asked in ("pressure_*", "pressure"):
+        refused = invoke("fit", "runs.csv", "--output", asked)
+        assert refused.exit_code == 1
+        assert "its columns are u, v, a, b [bold], same, t0.00, " in refused.stderr
+        assert refused.stderr.endswith("t0.21 and 23 more.\n")
+
+
+def test_workers_give_the_same_emulator(invoke: Invoke, tables: Path) -> None:
+    asked = ["fit", "runs.csv", "--output", "a", "--output", "b [bold]", "--way", "separate"]
+    asked += ["--inputs", "u,v", "--samples", "80", "--prior", "jointly_robust"]
+    asked += ["--kernel", "squared_exponential"]
+    assert invoke(*asked, "--save", "here.h5").exit_code == 0
+    assert invoke(*asked, "--save", "there.h5", "--workers", "2").exit_code == 0
+    here, there = (paims.load_emulator(tables / f"{name}.h5") for name in ("here", "there"))
+    points = pd.read_csv(tables / "held-out.csv")[["u", "v"]]
+    np.testing.assert_array_equal(here.predict(points), there.predict(points))
+
+
 def test_a_field_by_a_pattern(invoke: Invoke, tables: Path) -> None:
     options = ["--inputs", "u,v", "--samples", "200", "--prior", "jointly_robust", "--json"]
     options += ["--kernel", "squared_exponential"]

@@ -37,11 +37,13 @@ from paims.emulator import (
 )
 from paims.emulator._joint_outputs import OutputMap
 from paims.emulator._mixture import MixturePrediction
+from paims.emulator._pilot import look
 from paims.emulator._scaling import OutputScaling
 from paims.emulator._several_description import check_outputs
-from paims.emulator._shared_fit import fewer_points, of_many
+from paims.emulator._shared_fit import fewer_points, of_many, scaled_runs
 from paims.emulator._table import _Keeper
 from paims.gp import Posterior
+from paims.gp._kernels import as_kernel
 from paims.gp._shared import SharedPosterior
 from paims.sampling import CheckpointError, _cluster
 
@@ -251,6 +253,19 @@ def test_outputs_that_leave_nothing_to_learn(way: str) -> None:
 def test_nothing_but_constants() -> None:
     with pytest.raises(ValueError, match="nothing to emulate"):  # and no word of predictions
         emulator().fit(X, np.ones((20, 2)))
+
+
+def test_the_first_look_is_not_trapped_where_no_runs_are_correlated() -> None:
+    """With many inputs the best of the reference's points is: a climb from there ends at -120."""
+    runs = np.random.default_rng(0).random((80, 24))
+    a, b, c = runs.T[:3]
+    found = np.column_stack([np.sin(3.0 * a) + b**2, np.cos(3.0 * b) + c * a])
+    asked = emulator()
+    inputs, _, scaled, target = scaled_runs(runs, found, [f"x{i}" for i in range(24)], "ab", asked)
+    pilot = look(scaled, target, inputs, asked, as_kernel(asked.kernel))
+    model = ("squared_exponential", "linear", "jointly_robust")
+    heights = [Posterior(scaled, y, *model)(pilot.together[None])[0] for y in target.T]
+    assert np.mean(heights) > -60.0  # -9
 
 
 def test_auto_says_why() -> None:

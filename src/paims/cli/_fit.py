@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from paims._names import listed
 from paims.cli._running import (
     CommandError,
     Interrupted,
@@ -66,7 +67,7 @@ def select(
     if not asked:
         raise CommandError(
             f"Which column of {table.name} is the output? Say --output NAME; its columns are "
-            f"{', '.join(table.columns)}."
+            f"{listed(table.columns)}."
         )
     outputs, several = _outputs(table, asked)
     left_out = names_of(ignore)
@@ -100,7 +101,7 @@ def _outputs(table: Table, asked: list[str]) -> tuple[list[str], bool]:
             if not matching:
                 raise CommandError(
                     f"No column of {table.name} fits '{text}'; its columns are "
-                    f"{', '.join(table.columns)}."
+                    f"{listed(table.columns)}."
                 )
             found += matching
         else:

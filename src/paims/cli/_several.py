@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from paims._arrays import FloatArray
-from paims._names import visible
+from paims._names import listed, visible
 from paims.cli._describe import (
     _console,
     _named,
@@ -46,8 +46,7 @@ def one_output(emulator: Emulator, name: str | None) -> Any:
     if emulator.way_ == "components":
         names = [f"component {i + 1}" for i in range(len(emulator.components_))]
     if name not in names:
-        listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        raise CommandError(f"Whose draws? Say --output NAME; there are {listed}.")
+        raise CommandError(f"Whose draws? Say --output NAME; there are {listed(names)}.")
     at = names.index(name)
     found = emulator.components_[at] if emulator.way_ == "components" else emulator.outputs_[at]
     if not hasattr(found, "draws_"):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from paims._arrays import FloatArray
+from paims._names import listed
 from paims._sealed import whole_file
 from paims.cli._running import CommandError
 from paims.cli._streams import read_input, write_output
@@ -57,9 +58,9 @@ class Table:
         """Raise unless all these columns are there."""
         missing = [name for name in wanted if name not in self.columns]
         if missing:
-            listed = ", ".join(repr(name) for name in missing)
             raise CommandError(
-                f"{self.name} has no column {listed}; its columns are {', '.join(self.columns)}."
+                f"{self.name} has no column {listed([repr(name) for name in missing])}; its "
+                f"columns are {listed(self.columns)}."
             )
 
     def values(

@@ -19,6 +19,7 @@ from scipy.special import chdtri
 
 from paims._arrays import FloatArray, IndexArray, refuse_what_is_no_number
 from paims._memory import demand
+from paims._names import listed
 from paims.emulator._mixture import (
     N_MATRICES,
     N_SAMPLED,
@@ -69,7 +70,7 @@ class OutputMap:
         """Position of an output, by its name or number."""
         if isinstance(key, str):
             if key not in self.names:
-                known = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+                known = listed(self.names)
                 raise KeyError(f"There is no output {key!r}; the outputs are {known}.")
             return self.names.index(key)
         return range(len(self.names))[key]

@@ -62,8 +62,7 @@ def look(
     """Climb to the best common point of scaled runs ``X`` (n, p) and ``Y`` (n, m)."""
     posterior = SharedPosterior(X, Y, *_model(inputs, asked, kernel), n_jobs=asked.n_jobs)
     singles = _singles(X, Y[:, _even(Y.shape[1])], inputs, asked, kernel)
-    start = _start(singles)
-    together = _climb(singles, start)
+    together = _common_top(singles)
     return Pilot(together, effective_outputs(posterior.residuals(together)))
 
 
@@ -72,7 +71,7 @@ def common_point(
 ) -> tuple[FloatArray, float]:
     """Ranges ``(1, p)`` and nugget that an even choice of the scaled outputs has in common."""
     singles = _singles(X, Y[:, _even(Y.shape[1])], inputs, asked, kernel)
-    phi, nugget = singles[0].to_physical(_climb(singles, _start(singles))[None])
+    phi, nugget = singles[0].to_physical(_common_top(singles)[None])
     return phi, float(nugget[0])
 
 
@@ -122,6 +121,21 @@ def _start(singles: list[Posterior]) -> FloatArray:
     u = np.vstack([middle, u])
     values = np.mean([single(u) for single in singles], axis=0)
     return np.asarray(u[int(np.argmax(values))], dtype=np.float64)
+
+
+def _common_top(singles: list[Posterior]) -> FloatArray:
+    """The higher of two tops of the outputs' mean log density.
+
+    With many inputs the best of the reference's points may lie where runs are hardly correlated,
+    and the gradient leads from there to no correlation at all. The other climb begins with
+    lengths that grow with the root of the number of inputs, so that typical runs stay correlated.
+    """
+    first = singles[0]
+    wide = first.kernel.phi_power * np.log(np.ptp(first.X, axis=0) * np.sqrt(first.n_inputs))
+    wide = np.append(wide, [-7.0] * first.nugget.n_params)
+    tops = [_climb(singles, start) for start in (_start(singles), wide)]
+    heights = [np.mean([float(single(top[None])[0]) for single in singles]) for top in tops]
+    return tops[int(np.argmax(heights))]
 
 
 def _climb(singles: list[Posterior], start: FloatArray) -> FloatArray:

@@ -80,9 +80,11 @@ def several_answers(study: SeveralStudy) -> tuple[Answer, ...]:
     if not many and not rough:
         short, tone = "Yes, within the range of the runs", "good"
     elif many:
-        short, tone = f"With care: checks speak against {len(failed)} outputs", "care"
+        which = f"{len(failed)} outputs" if len(failed) > 1 else failed[0].name
+        short, tone = f"With care: checks speak against {which}", "care"
     else:
-        short, tone = f"For most: {len(rough)} outputs are rough", "care"
+        which = f"{len(rough)} outputs are" if len(rough) > 1 else f"{rough[0].name} is"
+        short, tone = f"For most: {which} rough", "care"
     worst = checked[0]
     share = f"{worst.scores.q2:.1%} of its variance is explained"
     return (
