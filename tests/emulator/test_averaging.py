@@ -31,7 +31,7 @@ from paims.emulator._evidence import comparable_evidence, comparison_prior, log_
 from paims.emulator._fit import scaled_posteriors
 from paims.gp import Kernel, Matern52, Posterior, PowerExponential
 from paims.gp._kernels import as_kernel
-from paims.inference import sample_posterior
+from paims.inference import find_best, sample_posterior
 from paims.sampling import CheckpointError
 
 Runs = tuple[np.ndarray, np.ndarray]
@@ -250,6 +250,11 @@ def test_modes_say_their_kernel(both: paims.Emulator) -> None:
     assert "matern52" in repr(both.modes_)
     assert set(both.modes_.to_array()["kernel"]) == set(both.kernel_weights_)
     assert both.map_.kernel == next(iter(both.kernel_weights_))
+    # The density of the whole mixture there: that of its kernel, times the kernel's weight.
+    one = both._fit.kernels[0]
+    top = find_best(one.posterior, one.result, one.result.modes(min_mass=0.0)).log_density
+    density = top - one.result.log_evidence + np.log(one.weight)
+    assert both.map_.log_density == pytest.approx(density, rel=1e-9)
 
 
 def test_draws_are_of_all_kernels(both: paims.Emulator) -> None:
