@@ -218,3 +218,9 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
         write_sealed(pipe, "kind", lambda file: None)
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
+def test_what_has_no_end_is_refused_by_its_beginning() -> None:
+    with pytest.raises(SealError, match="not an HDF5 file"), open_sealed(Path("/dev/zero"), "x"):
+        pass

@@ -121,13 +121,16 @@ def open_sealed(path: Path, kind: str) -> Iterator[Any]:
         If it is something else or damaged, before HDF5 reads it; if it points at other files or
         asks for more memory than its size explains, before any array is read.
     """
-    content = path.read_bytes()
-    block, rest = content[:_BLOCK], memoryview(content)[_BLOCK:]
-    if not block.startswith(f"{kind} ".encode()):
-        if _SIGNATURE in (content[:8], bytes(rest[:8])):
-            raise SealError("it is an HDF5 file of something else, or its first bytes are damaged")
-        raise SealError("it is not an HDF5 file of this library, or was cut off")
-    if block != _seal(kind, rest):
+    with path.open("rb") as source:
+        block = source.read(_BLOCK)
+        if not block.startswith(f"{kind} ".encode()):  # read no more: a device may have no end
+            if _SIGNATURE in (block[:8], source.read(8)):
+                raise SealError(
+                    "it is an HDF5 file of something else, or its first bytes are damaged"
+                )
+            raise SealError("it is not an HDF5 file of this library, or was cut off")
+        content = block + source.read()
+    if block != _seal(kind, memoryview(content)[_BLOCK:]):
         raise SealError("it is damaged: its checksum does not fit, or it was cut off")
     import h5py  # noqa: PLC0415 - slow to import, seldom needed
 

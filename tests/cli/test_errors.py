@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "folder of runs": (
         ("fit", "{d}", "-y", "y"),
         "{d} is a folder; give a table of runs (CSV, TSV or Parquet).",
+    ),
+    "device": (
+        ("info", os.devnull), f"{os.devnull} is a device; give a file, or - for standard input.",
     ),
     "spreadsheet": (
         ("fit", "{d}/t.xlsx", "-y", "y"), "t.xlsx is a spreadsheet; save it as CSV first.",

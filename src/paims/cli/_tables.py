@@ -132,6 +132,8 @@ def read_table(source: str) -> Table:
         raise CommandError(f"{source} is a folder; give a table of runs (CSV, TSV or Parquet).")
     if not path.exists():
         raise CommandError(f"There is no file {source}.")
+    if path.is_char_device() or path.is_block_device():  # it may have no end
+        raise CommandError(f"{source} is a device; give a file, or - for standard input.")
     suffix = path.suffix.lower()
     if suffix in _PARQUET:
         return _from_parquet(path)
