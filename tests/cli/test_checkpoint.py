@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_workers_that_die(
     runs: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Dying(ThreadPoolExecutor):
+    class Dying(ProcessPoolExecutor):
         def submit(self, *_: Any) -> Any:  # type: ignore[override]
             future: Future[Any] = Future()
             future.set_exception(BrokenExecutor())
