@@ -59,7 +59,8 @@ def test_emulators_are_those_of_the_benchmarks() -> None:
     shown = table_after("## What it changes")
     store = Store(README.parent / "benchmarks" / "functions.jsonl")
     found = {row["method"]: row for row in overall(of(store, comparison.__name__))}
-    assert shown.keys() == found.keys()
+    # All, but for what was tried on the way to the default.
+    assert found.keys() - shown.keys() == {"paims, spike from 1e-8"}
     for name, (functions, nlpd, mine, inside, least, rmse) in shown.items():
         row = found[name]
         assert int(functions) == row["functions"]

@@ -24,7 +24,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest
+from sklearn.neighbors import NearestNeighbors
 from tests.sampling.test_cluster import FakeClient
+from threadpoolctl import threadpool_info
 
 import paims
 from paims.emulator import (
@@ -554,6 +556,19 @@ class TestWorkers:
 
         with pytest.raises(TypeError, match="a fit of an emulator was given, cannot be sent"):
             emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
+
+    def test_a_forked_worker_does_not_wait_for_threads_that_it_has_not(self) -> None:
+        """Those of OpenMP, which a fork leaves behind: with more than one it never returned."""
+
+        def trend(X: np.ndarray) -> np.ndarray:
+            if multiprocessing.parent_process() is not None:
+                openmp = [one for one in threadpool_info() if one["user_api"] == "openmp"]
+                if any(one["num_threads"] != 1 for one in openmp):
+                    raise ValueError("OpenMP has several threads")
+            return np.ones((len(X), 1))
+
+        NearestNeighbors(algorithm="brute").fit(np.eye(600)).kneighbors(np.eye(600))  # has them
+        emulator("separate", mean=trend).fit(X, Y, executor=two_processes)
 
     def test_a_worker_that_dies_over_and_over(self) -> None:
         def trend(X: np.ndarray) -> np.ndarray:

@@ -13,6 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from threadpoolctl import (  # type: ignore[import-untyped, unused-ignore]
+    threadpool_limits,
+)
 
 from paims._arrays import Array, FloatArray
 from paims.emulator._checks import named
@@ -209,7 +212,9 @@ class FitOne:
 
     What it makes is packed there: functions of the user's, such as a trend, may have no name in a
     module. Warnings go with it, from a process whose only thread it runs in: elsewhere recording
-    would meddle with the warnings of others, and they are heard where they come up.
+    would meddle with the warnings of others, and they are heard where they come up. There it takes
+    one thread of OpenMP's, too: one that was forked would wait for ever for those that its parent
+    had.
     """
 
     runs: ColumnRuns
@@ -217,8 +222,9 @@ class FitOne:
     def __call__(self, piece: Array) -> Packed:
         """Fit; ``piece`` has the number only."""
         alone = threading.current_thread() is threading.main_thread()
+        limit = threadpool_limits(1, user_api="openmp") if alone else nullcontext()
         recorder = warnings.catch_warnings(record=True) if alone else nullcontext()
-        with recorder as caught:
+        with limit, recorder as caught:
             if alone:
                 warnings.simplefilter("always")
             fit = self.runs.put_into(
